@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use base::text::{did_you_mean, nearest};
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
 use grants::{RunConsent, patterns};
 use motor::RunRecord;
 use network::{AllowedShape, Gate, Pattern, Policy, RunExchange, RunNetwork, Shape, Taint, WeakRunNetwork, WebSource};
 use parking_lot::Mutex;
-use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
+use vault::{CredentialInfo, CredentialSource, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, DecisionLevel, Decisions, DomainVerdict};
 use crate::staged::StagedWrites;
@@ -228,6 +229,29 @@ impl NetworkAccess {
         blocking(move || vault.list()).await
     }
 
+    /// A refusal of credentials that do not exist, with the existing name that is nearest to the first of them.
+    pub async fn with_nearest(&self, refusal: Refusal, names: &[CredentialName]) -> Refusal {
+        let known = self.credentials().await.unwrap_or_default();
+        let missing = names.iter().find(|name| known.iter().all(|known| known.name != **name));
+        let near = missing
+            .and_then(|name| nearest(name.as_str(), known.iter().map(|known| (known.name.as_str(), &known.name))));
+        Refusal { reason: format!("{}{}", refusal.reason, did_you_mean(near)), ..refusal }
+    }
+
+    /// The names among these that a run by the skill can be granted now.
+    pub async fn available(&self, names: Vec<CredentialName>, skill: &str) -> Result<Vec<CredentialName>, Refusal> {
+        let known = self.credentials().await?;
+        // As the vault finds them: a variable of the environment in any spelling.
+        let plain = |name: &CredentialName| name.as_str().to_ascii_uppercase().replace('-', "_");
+        let is_known = |name: &CredentialName| {
+            known.iter().any(|info| match info.source {
+                CredentialSource::Vault => info.name == *name && info.skill.as_deref().is_none_or(|of| of == skill),
+                CredentialSource::Environment => plain(&info.name) == plain(name),
+            })
+        };
+        Ok(names.into_iter().filter(is_known).collect())
+    }
+
     /// Stores a credential. Runs that use an earlier value of it lose access to that value.
     pub async fn set_credential(&self, credential: NewCredential) -> Result<(), Refusal> {
         let name = credential.name.clone();
@@ -238,7 +262,12 @@ impl NetworkAccess {
 
     /// Deletes a credential, also for the runs that use it.
     pub async fn forget_credential(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
-        self.vault.delete(name, skill).await?;
+        if let Err(refusal) = self.vault.delete(name, skill).await {
+            return Err(match refusal.code {
+                RefusalCode::NotFound => self.with_nearest(refusal, std::slice::from_ref(name)).await,
+                _ => refusal,
+            });
+        }
         self.revoke(name);
         Ok(())
     }

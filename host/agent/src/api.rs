@@ -6,18 +6,22 @@
 pub mod changes;
 pub mod commits;
 pub mod cortex;
+pub mod neurons;
 pub mod offers;
 pub mod plans;
 pub mod skills;
 pub mod staged;
 pub mod tasks;
+pub mod why;
 
 use std::path::PathBuf;
 
 use base::{AgentName, CredentialName, Provenance, RunId, Timestamp};
+use llm::MicroUsd;
 use motor::{Preparing, RunStatus};
 use network::RequestTrace;
 use plans::AgreedPlan;
+use runtime::Language;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +70,9 @@ pub struct ActRequest {
     /// The run cannot ask questions, and actions that need consent are refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
+    /// The run is left alone: its questions wait until they are answered or it is cancelled (`motor.detached_timeout_seconds`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
     /// A skill to work by: its name or place (SPEC SKILL-8). If it is approved, the grants of its policy apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
@@ -85,6 +92,9 @@ pub struct ActRequest {
     /// Milliseconds it may take. Default 600,000.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub timeout_ms: Option<u64>,
+    /// US dollars that it may spend on models, over all its attempts. Default: `budget.usd`, which only the owner can exceed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<MicroUsd>,
     /// `provider/model` instead of the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -94,6 +104,10 @@ pub struct ActRequest {
     /// Whether the code tool's static guard is on. Default: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<bool>,
+    /// Seeds the random numbers of the run's programs and tools, and sets their clock by its steps: with the same replies of
+    /// the model and the same answers from outside, the same seed gives the same results (SPEC SIM-1). Default: the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
+    pub seed: Option<u32>,
     /// The plan that the owner agreed to: the run has exactly its access and asks for no more (SPEC LAND-6). Such a
     /// request takes the owner's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,12 +187,29 @@ pub struct SetCredential {
     pub raw: bool,
 }
 
+/// The saved credential that the owner decides about.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PendingDecision {
+    /// Name of the credential.
+    pub name: CredentialName,
+    /// The skill whose run saved it. Default: the only one that has a pending credential of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
+    /// When the shown one was saved. If another was saved since, nothing is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_at: Option<Timestamp>,
+}
+
 /// A program to run in the sandbox (SPEC CODE-5).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteRequest {
-    /// JavaScript source to run.
+    /// Source text of the program.
     pub code: String,
+    /// The language of the source. Default: JavaScript.
+    #[serde(default)]
+    pub language: Language,
     /// The program's purpose, for the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,

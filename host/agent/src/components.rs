@@ -1,27 +1,33 @@
 //! Inspecting a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ContentHash, Refusal, RefusalCode, excerpt};
+use base::{ContentHash, CredentialName, Refusal, RefusalCode, Secret, excerpt};
 use motor::Preparing;
-use network::{Gate, NetworkConfig, Policy, RunNetwork, Taint};
+use network::{Gate, NetworkConfig, Policy, RecordedSite, RunNetwork, Taint};
 use runtime::inspect::{Export, Import};
 use runtime::{
     Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NoteSink, Outcome, Runtime,
     SkillAbout, ToolCall, ToolComponent, ToolDescription, ToolError, UnmappedFunction,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::Links;
 use tokio_util::sync::CancellationToken;
 use toolbox::{Preparations, bundled_component, catalogue, load};
+use vault::{GrantedCredential, RunSecrets};
 
 use crate::config::Config;
 
+/// The longest file of a recorded site, in bytes.
+const MAX_SITE_BYTES: u64 = 16 << 20;
+
 /// The kind, imports and exports of a component.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentReport {
     /// The hash of its bytes.
@@ -63,14 +69,50 @@ pub struct CallRequest {
     pub workspace: Option<PathBuf>,
     /// Domains that it may reach, as a run's `--domains`. No credentials are granted.
     pub domains: Vec<String>,
+    /// The responses to its requests in place of those of real servers, if it is a test.
+    pub recorded: Option<RecordedCall>,
     /// Receiver of log lines and progress.
     pub notes: NoteSink,
     /// Cancels the call when triggered.
     pub cancel: CancellationToken,
 }
 
+/// The web of a test: nothing leaves this machine.
+#[derive(Debug, Clone)]
+pub struct RecordedCall {
+    /// File of the recorded site.
+    pub site: PathBuf,
+    /// Credentials that are granted for the call's domains, by name, with values for the test.
+    pub credentials: BTreeMap<String, String>,
+}
+
+impl RecordedCall {
+    fn site(&self) -> Result<RecordedSite, Refusal> {
+        let shown = self.site.display();
+        let text = read(&self.site, MAX_SITE_BYTES)?;
+        let parsed =
+            String::from_utf8(text).map_err(|error| error.to_string()).and_then(|text| RecordedSite::parse(&text));
+        parsed.map_err(|error| {
+            Refusal::new(RefusalCode::InvalidRequest, format!("`{shown}`: {error}")).with_remedy(
+                "a site is `[{\"request\": {\"url\": …}, \"response\": {\"status\": 200, \"headers\": {…}, \"body\": …}}]`",
+            )
+        })
+    }
+
+    fn secrets(&self, domains: &[String]) -> Result<RunSecrets, Refusal> {
+        let granted = self.credentials.iter().map(|(name, value)| {
+            let name = CredentialName::parse(name).map_err(|error| {
+                Refusal::new(RefusalCode::InvalidRequest, format!("the credential `{name}` of a test: {error}"))
+            })?;
+            let (value, domains) = (Secret::new(value.clone()), domains.to_vec());
+            Ok(GrantedCredential { name, value, domains, raw: false })
+        });
+        Ok(RunSecrets::new(granted.collect::<Result<_, Refusal>>()?, Arc::default()))
+    }
+}
+
 /// The result of a call by hand.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CallReply {
     /// Whether the tool succeeded.
@@ -80,6 +122,9 @@ pub struct CallReply {
     /// `denied`, `missing`, `bad_input`, `limit`, `failed`, `trap`, `cancelled` or `host_fault`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
+    /// The exit status of a command component that ended by itself. Absent for other components, and if the host ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<i32>,
     /// Wall-clock time in milliseconds.
     pub duration_ms: f64,
     /// Units of work it used.
@@ -149,7 +194,7 @@ impl Workbench {
     /// If the program was built without a component of that name.
     pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
         let component = bundled_component(name)?;
-        let inspection = self.inspect(Path::new(name), component.bytes, ComponentOrigin::Bundled).await?;
+        let inspection = self.inspect(Path::new(name), &component.bytes, ComponentOrigin::Bundled).await?;
         let loading = self.load(Path::new(name), load(&self.runtime, component));
         Ok(self.report(&inspection, loading).await)
     }
@@ -174,7 +219,7 @@ impl Workbench {
                 fresh.path().to_owned()
             }
         };
-        let network = self.access(&request.domains)?;
+        let network = self.access(&request.domains, request.recorded.as_ref())?;
         let finished = component
             .call(ToolCall {
                 name: &request.tool,
@@ -184,7 +229,9 @@ impl Workbench {
                 idempotency_key: "",
                 workspace: Some(workspace.into()),
                 network,
+                scripts: None,
                 environment: Vec::new(),
+                seeded: None,
                 limits: self.limits,
                 notes: request.notes,
                 cancel: request.cancel,
@@ -196,6 +243,7 @@ impl Workbench {
             ok: error.is_none(),
             output,
             error,
+            exit_status: finished.exit_status,
             duration_ms: millis(usage.duration),
             fuel: usage.fuel,
             peak_memory_bytes: usage.peak_memory_bytes,
@@ -206,7 +254,7 @@ impl Workbench {
 
     /// The network access of a call: these domains through the gate, and nothing without domains. A write after reading
     /// needs an owner who is asked, so it is refused.
-    fn access(&self, domains: &[String]) -> Result<Option<RunNetwork>, Refusal> {
+    fn access(&self, domains: &[String], recorded: Option<&RecordedCall>) -> Result<Option<RunNetwork>, Refusal> {
         if domains.is_empty() {
             return Ok(None);
         }
@@ -216,7 +264,11 @@ impl Workbench {
             tainted_write: self.network.tainted_write,
             ..Policy::default()
         };
-        Ok(Some(Gate::new(&self.network)?.run(policy, Arc::default(), Taint::default())))
+        let (gate, secrets) = match recorded {
+            None => (Gate::new(&self.network)?, RunSecrets::default()),
+            Some(recorded) => (Gate::recorded(&self.network, recorded.site()?)?, recorded.secrets(domains)?),
+        };
+        Ok(Some(gate.run(policy, Arc::new(secrets), Taint::default())))
     }
 
     fn most_bytes(&self) -> u64 {
@@ -293,7 +345,11 @@ fn say(outcome: Outcome<String, ToolError>) -> (Option<&'static str>, String) {
         Outcome::Refused(ToolError::Limit(message)) => (Some("limit"), message),
         Outcome::Refused(ToolError::Failed { message, .. }) => (Some("failed"), message),
         Outcome::Exceeded(exceeded) => (Some("limit"), exceeded.to_string()),
-        Outcome::Trapped(trap) => (Some("trap"), format!("the guest trapped: {}", trap.message)),
+        Outcome::Trapped(trap) => {
+            let message =
+                format!("the guest trapped: {}; return an error of the tool in place of a panic", trap.message);
+            (Some("trap"), message)
+        }
         Outcome::Cancelled => (Some("cancelled"), "the call was cancelled".to_owned()),
         Outcome::HostFault(message) => (Some("host_fault"), message),
     }

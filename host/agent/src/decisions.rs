@@ -4,6 +4,7 @@
 //! Decisions for a run and for good are durable before they apply. Readers fail closed: an unreadable decision is never
 //! taken for an approval.
 
+use base::text::{did_you_mean, nearest};
 use base::{AgentName, Clock, ConsentRecord, Refusal, RefusalCode, RunId, Timestamp};
 use network::Shape;
 use parking_lot::Mutex;
@@ -52,7 +53,7 @@ pub struct Decision {
     #[serde(default)]
     pub agent: AgentName,
     /// The run, if it is for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "runId", alias = "run", skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// Time of the decision; filled in by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +115,11 @@ impl Decisions {
         if gone {
             return Ok(());
         }
-        let reason = format!("there is no such decision about `{}`", decision.pattern);
+        let others: Vec<String> = self.all()?.iter().map(|other| other.pattern.to_string()).collect();
+        let pattern = decision.pattern.to_string();
+        let near =
+            nearest(&pattern, others.iter().filter(|other| **other != pattern).map(|other| (other.as_str(), other)));
+        let reason = format!("there is no such decision about `{pattern}`{}", did_you_mean(near));
         Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy("`motor network list` shows those there are"))
     }
 

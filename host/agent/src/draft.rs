@@ -19,6 +19,7 @@ use std::time::Duration;
 use base::{Refusal, RefusalCode};
 use consent::Consent;
 use energy::Activity;
+use llm::Usage;
 use store::Batch;
 
 use crate::Runs;
@@ -26,6 +27,7 @@ use crate::api::plans::{AgreedPlan, TaskPlan};
 use crate::api::{ActReply, ActRequest, Caller};
 use crate::plan::plan;
 use crate::skill::Purpose;
+use crate::spending::models_of;
 use bounds::Bounds;
 use narrow::{Narrowed, Notes, narrow};
 use offer::Offer;
@@ -69,11 +71,21 @@ impl Runs {
             access.connect(named.as_deref(), None, Some(scrubber))
         })
         .await?;
+        environment.check_call(&request.agent, &models_of(&environment.config(), request.model.as_deref()))?;
         let mut batch = Batch::new();
         self.energy.stage_drain(&mut batch, &request.agent, Activity::Llm).await?;
         self.store.commit(batch).await?;
         let asked = ask::ask(&*model, &offer, &request).await?;
         let drafting = asked.drafting;
+        let usage = Usage {
+            input_tokens: drafting.input_tokens,
+            output_tokens: drafting.output_tokens,
+            cost_usd: drafting.cost_usd,
+            ..Usage::default()
+        };
+        let (mut batch, source) = (Batch::new(), format!("plan-{}", self.motor.new_run_id()));
+        environment.spend.add(&mut batch, &request.agent, &source, environment.clock.now(), &usage)?;
+        self.store.commit(batch).await?;
         tracing::info!(
             model = drafting.model,
             requests = drafting.requests,

@@ -69,9 +69,13 @@ fn elicitable(record: &RunRecord) -> Result<&Question, Refusal> {
         let reason = format!("run `{}` waits with no question", record.id);
         return Err(Refusal::new(RefusalCode::IllegalState, reason));
     };
-    if !record.by_model || !record.consents.is_empty() {
-        let reason =
-            format!("only the owner answers run `{}`: its powers are not those that a model asked for", record.id);
+    let of_owner = if question.ceiling.is_some() {
+        Some("the question is whether it may go on beyond a ceiling")
+    } else {
+        (!record.by_model || !record.consents.is_empty()).then_some("its powers are not those that a model asked for")
+    };
+    if let Some(why) = of_owner {
+        let reason = format!("only the owner answers run `{}`: {why}", record.id);
         let remedy = format!("the owner answers with `motor task respond {}`", record.id);
         return Err(Refusal::new(RefusalCode::ConsentNeeded, reason).with_remedy(remedy));
     }

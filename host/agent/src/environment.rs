@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Clock, Refusal};
+use base::{Clock, CredentialName, Refusal, RunId};
 use grants::{Admission, Grant, SkillGrant};
 use llm::Model;
-use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunStatus, RunTrace, Toolbox};
+use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunStatus, RunTrace, SpendBook, Toolbox};
 use parking_lot::RwLock;
 use skills::Library;
 use tokio::sync::watch;
@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::access::NetworkAccess;
 use crate::config::Config;
 use crate::directories;
+use crate::keeper::SaveScope;
 use crate::models::ModelAccess;
 use crate::origins::Origins;
 use crate::reflection::Reflections;
@@ -24,7 +25,7 @@ use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
 use store::blocking;
 use toolbox::SandboxPool;
-use toolbox::{RunToolbox, SkillTool, ToolboxParts};
+use toolbox::{RunToolbox, SAVE_CREDENTIAL, SavedCredentials, SkillTool, ToolboxParts};
 
 /// A skill, prepared for a run.
 struct InUse {
@@ -41,6 +42,7 @@ pub(crate) struct HostEnvironment {
     pub sandboxes: Arc<SandboxPool>,
     pub access: NetworkAccess,
     pub staged: Arc<StagedWrites>,
+    pub spend: SpendBook,
     pub skills: Library,
     pub origins: Origins,
     pub traces: TraceWriter,
@@ -65,8 +67,23 @@ impl HostEnvironment {
 
     /// The access to models, by the settings in force.
     pub fn model_access(&self) -> ModelAccess {
-        let (config, env) = (self.config().models.clone(), self.env.clone());
-        ModelAccess { config, env, vault: self.access.vault.clone() }
+        let config = self.config();
+        let (prices, config) = (config.price_table(), config.models.clone());
+        ModelAccess { config, prices, env: self.env.clone(), vault: self.access.vault.clone(), saving: None }
+    }
+
+    /// The credentials that a run may save: those its approved skill declares, if it was granted the tool.
+    fn saving(&self, run: &RunRecord) -> Option<SaveScope> {
+        let skill = run.grant.credentials_of()?.to_owned();
+        let policy = run.grant.skill.as_ref()?.policy.as_ref()?;
+        let is_granted = |tools: &[String]| tools.iter().any(|tool| tool == SAVE_CREDENTIAL);
+        (is_granted(&run.tools) && is_granted(&policy.tools)).then(|| SaveScope {
+            vault: self.access.vault.clone(),
+            run: run.id.clone(),
+            skill,
+            names: policy.required_credentials.clone(),
+            domains: policy.domains.clone(),
+        })
     }
 
     /// The settings in force. They may be others for the next run.
@@ -124,11 +141,14 @@ impl Environment for HostEnvironment {
         let parts = ToolboxParts {
             own,
             skill,
+            saved: self.saving(run).map(saved),
             sandboxes: self.sandboxes.clone(),
             limits,
             code: self.config().code.clone(),
+            rules: run.rules,
             tools: self.config().tools.clone(),
             guard: grant.guard.unwrap_or(self.config().code.guard),
+            seed: grant.seed,
             workspace: self.home.workspace(&run.id),
             layer,
             landed,
@@ -146,7 +166,9 @@ impl Environment for HostEnvironment {
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
         run.grant.check()?;
         let grant = run.grant.clone();
-        let access = self.model_access();
+        let mut access = ModelAccess { saving: Some(self.saving(run)), ..self.model_access() };
+        // A run is billed by the prices that it started with.
+        access.prices.extend(&run.money.prices);
         let scrubber = Some(self.access.scrubber(&run.id).await?);
         // Reads a recording and writes a new one: file work, which may block.
         blocking(move || access.connect(grant.model.as_deref(), grant.record.as_deref(), scrubber)).await
@@ -177,6 +199,10 @@ impl Environment for HostEnvironment {
         self.traces.write(trace);
     }
 
+    async fn withdraw(&self, run: &RunId) {
+        self.traces.remove_and_wait(run).await;
+    }
+
     async fn finished(&self, trace: &RunTrace) {
         self.reflections.observe_run(trace);
         // A failed run may be retried: the owner's decisions for it still apply then.
@@ -190,6 +216,13 @@ impl Environment for HostEnvironment {
         }
         self.traces.write_and_wait(trace).await;
     }
+}
+
+/// The values that the tool confirms: those that the run itself saved.
+fn saved(scope: SaveScope) -> SavedCredentials {
+    let (names, domains) = (scope.names.clone(), scope.domains.clone());
+    let find = Arc::new(move |name: &CredentialName| scope.vault.saved_by(&scope.run, name, &scope.skill));
+    SavedCredentials { names, domains, find }
 }
 
 /// The words of a run's user: the task, the answers to its questions, the guidance of its attempts. An answer offered

@@ -42,11 +42,13 @@ impl Programs {
         };
         let access = &environment.access;
         let (sandbox, surroundings) = match request.tier {
-            Tier::Isolated => (environment.sandboxes.code(false, CompileTurn::ONLY).await?, CodeAccess::default()),
+            Tier::Isolated => {
+                (environment.sandboxes.code(request.language, false, CompileTurn::ONLY).await?, CodeAccess::default())
+            }
             Tier::Network => {
                 let network = Some(access.for_program(&request.agent).await?);
                 (
-                    environment.sandboxes.code(true, CompileTurn::ONLY).await?,
+                    environment.sandboxes.code(request.language, true, CompileTurn::ONLY).await?,
                     CodeAccess { network, ..CodeAccess::default() },
                 )
             }
@@ -56,7 +58,7 @@ impl Programs {
         self.store.commit(batch).await?;
         let timeout = match request.tier {
             Tier::Isolated => environment.config().code.timeout(request.timeout_ms),
-            Tier::Network => environment.config().code.timeout_in_run(request.timeout_ms),
+            Tier::Network => environment.config().code.network_timeout(request.timeout_ms),
         };
         let program = Program {
             source: request.code,

@@ -2,12 +2,14 @@
 
 use base::{AgentName, ContentHash, CredentialName, Refusal};
 use grants::DirectoryGrant;
-use network::{Pattern, Shape, TaintedWrite};
+use llm::MicroUsd;
+use motor::ToolDefinition;
+use network::{Asks, Pattern, Shape, TaintedWrite};
 use runtime::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::{SkillName, SkillPlace, SkillStatus};
-use toolbox::{CodeGrants, catalogue, define, effects_in_words};
+use toolbox::{CodeGrants, asks_before, catalogue, define, effects_in_words};
 use vault::{CredentialInfo, CredentialSource};
 
 use crate::Runs;
@@ -15,6 +17,27 @@ use crate::api::{ActRequest, Caller};
 use crate::plan::{Plan, plan};
 use crate::skill::{Purpose, limits};
 use crate::workspace;
+
+/// When a run asks its owner about something that it was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskWhen {
+    /// Before each call of the tool.
+    EachCall,
+    /// Before each request that `writes` does not list.
+    EachRequest,
+    /// Once the run has read from the web: about requests that write, carry a credential or carry much.
+    AfterWeb,
+}
+
+impl From<Asks> for AskWhen {
+    fn from(asks: Asks) -> Self {
+        match asks {
+            Asks::EachRequest => Self::EachRequest,
+            Asks::AfterReading => Self::AfterWeb,
+        }
+    }
+}
 
 /// Everything a run could touch. JSON in camel case.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +56,9 @@ pub struct Explanation {
     /// The only commands that `bash` could run; `None`: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
+    /// The granted commands of `bash` that it would ask about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asking_commands: Vec<AskingCommand>,
     /// The network access it would have.
     pub network: ExplainedNetwork,
     /// The credentials it could use.
@@ -47,6 +73,9 @@ pub struct Explanation {
     pub timeout_ms: u64,
     /// Its cost in energy.
     pub energy: ExplainedEnergy,
+    /// The most that it may spend on models in US dollars; absent without a cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_cap: Option<MicroUsd>,
     /// Reasons it could not start now, with remedies.
     pub problems: Vec<Refusal>,
     /// Warnings for the owner, if any.
@@ -71,6 +100,16 @@ pub struct ExplainedSkill {
     pub tools: Vec<String>,
 }
 
+/// A command of `bash` that the run would ask about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AskingCommand {
+    /// Name of the command.
+    pub name: String,
+    /// When it would be asked about.
+    pub asks: AskWhen,
+}
+
 /// A tool that would be granted.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -81,6 +120,9 @@ pub struct ExplainedTool {
     pub effects: String,
     /// Time limit of one call in milliseconds.
     pub timeout_ms: u64,
+    /// When the owner is asked about it; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<AskWhen>,
     /// Hash of the component behind it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ContentHash>,
@@ -94,6 +136,9 @@ pub struct ExplainedNetwork {
     pub domains: Vec<Pattern>,
     /// The hosts that the owner refused.
     pub refused: Vec<Pattern>,
+    /// Whether the owner is asked about every request that `writes` does not list: `approvalRequired`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
     /// Write requests that may be sent after the run has read web content. A host without a path allows every request
     /// to it.
     pub writes: Vec<Shape>,
@@ -120,6 +165,9 @@ pub struct ExplainedCredential {
     pub source: Option<CredentialSource>,
     /// The domains it may be sent to.
     pub domains: Vec<String>,
+    /// When the owner is asked about requests with it; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<AskWhen>,
     /// Whether a component may be given the value itself.
     pub raw: bool,
 }
@@ -190,7 +238,7 @@ impl Runs {
     /// If the request is invalid, or a component cannot be used.
     pub async fn explain(&self, request: &ActRequest, by: Caller) -> Result<Explanation, Refusal> {
         let environment = &*self.environment;
-        let Plan { tools, skill: taken, own, grant, policy, problems, warnings } =
+        let Plan { tools, skill: taken, own, grant, money, policy, problems, warnings } =
             plan(request, Purpose::Task, by, environment, &self.energy).await?;
         let reaches = !policy.domains.is_empty();
         let limits = limits(&environment.config().limits, &grant)?;
@@ -205,6 +253,13 @@ impl Runs {
         .await?;
         let set = environment.access.credentials().await?;
         let of_skill = grant.skill.as_ref().map(|skill| skill.name.as_str());
+        let about_requests = policy.asks().filter(|_| !policy.domains.is_empty()).map(AskWhen::from);
+        let before_calls = request.approval_required && policy.may_ask;
+        let asks = |tool: &ToolDefinition| match tool.effects.open_world {
+            true => about_requests,
+            false => (before_calls && own.contains_key(&tool.spec.name) && asks_before(tool.effects))
+                .then_some(AskWhen::EachCall),
+        };
         let explained = |name: &CredentialName| {
             // The precedence of the vault: a skill's credential before a shared one. `set` lists stored credentials
             // before those of environment variables.
@@ -216,6 +271,7 @@ impl Runs {
                 name: name.clone(),
                 source: found.map(|info| info.source),
                 domains: found.map(|info| info.domains.clone()).unwrap_or_default(),
+                asks: found.and(about_requests),
                 raw: found.is_some_and(|info| info.raw),
             }
         };
@@ -233,6 +289,7 @@ impl Runs {
                     name: tool.spec.name.clone(),
                     effects: effects_in_words(tool.effects),
                     timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
+                    asks: asks(tool),
                     component: tool.component,
                 })
                 .collect(),
@@ -244,11 +301,13 @@ impl Runs {
                 reason: taken.standing.reason,
                 tools: own.keys().cloned().collect(),
             }),
+            asking_commands: asking_commands(&tools, grant.commands.as_deref(), about_requests),
             commands: grant.commands,
             network: ExplainedNetwork {
                 domains: policy.domains,
                 refused: policy.refused,
                 writes: policy.writes,
+                asks: policy.asks_always && !request.unattended,
                 tainted_write: policy.tainted_write,
                 only_planned: policy.only_planned,
                 staged: grant.staged,
@@ -278,10 +337,19 @@ impl Runs {
                 most: energy.agentic_base + beyond * energy.agentic_per_iteration,
                 enabled: energy.enabled,
             },
+            usd_cap: money.cap,
             problems,
             warnings,
         })
     }
+}
+
+/// The granted commands of `bash` that send requests, if the run asks about those.
+fn asking_commands(tools: &[String], commands: Option<&[String]>, asks: Option<AskWhen>) -> Vec<AskingCommand> {
+    let Some(asks) = asks.filter(|_| tools.iter().any(|tool| tool == catalogue::BASH)) else { return Vec::new() };
+    let is_granted = |name: &str| commands.is_none_or(|granted| granted.iter().any(|granted| granted == name));
+    let sending = catalogue::SENDING_COMMANDS.into_iter().filter(|name| is_granted(name));
+    sending.map(|name| AskingCommand { name: name.to_owned(), asks }).collect()
 }
 
 fn explained_directory(directory: &DirectoryGrant) -> ExplainedDirectory {

@@ -52,11 +52,8 @@ impl Home {
             Refusal::new(RefusalCode::StorageFailed, format!("`{}` {what}", directory.display()))
                 .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
         };
-        let own =
-            [self.0.clone(), self.state(), self.runs(), self.logs(), self.config(), self.cache(), self.versions()];
         let make = || -> io::Result<()> {
-            // Other writers of the directories of skills and tools are the owner's business: a skill there is bound to its bytes.
-            for directory in own.iter().chain([&self.skills(), &self.tools()]) {
+            for directory in self.directories() {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             }
             Ok(())
@@ -65,11 +62,24 @@ impl Home {
             Refusal::new(RefusalCode::StorageFailed, format!("cannot create the home `{}`: {error}", self.0.display()))
                 .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
         })?;
-        for directory in &own {
-            check_owner(directory).map_err(|problem| wrong(directory, &problem))?;
+        for directory in self.own_directories() {
+            check_owner(&directory).map_err(|problem| wrong(&directory, &problem))?;
         }
         clear_cache(&self.cache());
         Ok(())
+    }
+
+    /// The directories of the home that only its owner may write to.
+    pub(crate) fn own_directories(&self) -> Vec<PathBuf> {
+        vec![self.0.clone(), self.state(), self.runs(), self.logs(), self.config(), self.cache(), self.versions()]
+    }
+
+    /// All directories of the home. Other writers of those of skills and tools are the owner's business: a skill there
+    /// is bound to its bytes.
+    pub(crate) fn directories(&self) -> Vec<PathBuf> {
+        let mut all = self.own_directories();
+        all.extend([self.skills(), self.tools()]);
+        all
     }
 
     /// The cache of compiled code of an existing home.
@@ -231,6 +241,12 @@ impl Home {
     #[must_use]
     pub fn receipt_key(&self) -> PathBuf {
         self.config().join(crate::receipt::PUBLIC_KEY)
+    }
+
+    /// Engines of languages that are files beside the program, if the owner put some there.
+    #[must_use]
+    pub fn engines(&self) -> PathBuf {
+        self.0.join("engines")
     }
 
     /// Data that can be made again: compiled code.

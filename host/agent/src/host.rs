@@ -27,6 +27,7 @@ use crate::config::LoadedConfig;
 use crate::decisions::Decisions;
 use crate::environment::HostEnvironment;
 use crate::loss::check_new_state;
+use crate::neuron::{NeuronParts, Neurons};
 use crate::origins::Origins;
 use crate::otlp::TraceExports;
 use crate::receipt::ReceiptKey;
@@ -94,8 +95,12 @@ pub struct Capabilities {
     pub ledger: Ledger,
     /// The conversations of agents.
     pub cognition: Cognition,
+    /// Channels that are served once the host takes up its work.
+    channels: Mutex<Vec<Arc<dyn cognition::Channel>>>,
     /// The cortexes of agents, which reflect on their acts and judge their peers.
     pub reflections: Reflections,
+    /// The neurons of agents, which react to signals without a model.
+    pub neurons: Neurons,
     /// The signals of runs.
     pub signals: SignalBus,
     /// The signals of runs that still wait.
@@ -105,6 +110,7 @@ pub struct Capabilities {
     deliveries: Deliveries,
     started_at: Timestamp,
     _reflecting: DropGuard,
+    _ticking: DropGuard,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
     _lock: HomeLock,
 }
@@ -139,7 +145,8 @@ impl Host {
         let HostOptions { home, config: loaded, env, compile_worker, clock, random, .. } = options;
         let config = loaded.config.clone();
         let in_force = Arc::new(RwLock::new(Arc::new(config.clone())));
-        let sandboxes = Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?));
+        let sandboxes =
+            Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?, vec![home.engines()]));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
         let ledger = Ledger::open(LedgerParts { store: store.clone(), clock: clock.clone(), random: random.clone() });
@@ -154,6 +161,7 @@ impl Host {
             in_force: in_force.clone(),
             runtime: sandboxes.runtime().clone(),
             reflectors: home.reflectors(),
+            home: home.path().to_owned(),
             stays,
         });
         let reflections = reflections.await?;
@@ -190,6 +198,7 @@ impl Host {
         }
         let environment = Arc::new(HostEnvironment {
             skills: library.clone(),
+            spend: motor::SpendBook::new(store.clone()),
             home: home.clone(),
             config: in_force.clone(),
             env,
@@ -212,7 +221,7 @@ impl Host {
             clock: clock.clone(),
             random: random.clone(),
             environment: environment.clone(),
-            config: motor::MotorConfig { budget: config.budget.clone(), ..config.motor.clone() },
+            config: config.of_loop(),
         });
         let deliveries = Deliveries::start(DeliverParts {
             config: config.signals.clone(),
@@ -250,7 +259,20 @@ impl Host {
             retention,
             store: store.clone(),
         });
-        let cognition = mind::open(&runs, &signals, &ledger, &reflections, &clock, &random).await?;
+        let neurons = Neurons::open(NeuronParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            signals: signals.clone(),
+            config: config.neurons.clone(),
+            sandboxes: sandboxes.clone(),
+            energy: energy.clone(),
+            motor: motor.clone(),
+            stays,
+        })?;
+        let cognition = mind::open(&runs, &signals, &ledger, &reflections, &neurons, &clock, &random).await?;
+        let ticking = neurons.end_on_drop();
+        // Only a host that stays: the peers of a channel do not wait for a command of the owner.
+        let channels = if stays { mind::channels(&config.channels)? } else { Vec::new() };
         let reflecting = reflections.end_on_drop();
         let capabilities = Capabilities {
             skills: Skills {
@@ -279,12 +301,15 @@ impl Host {
             energy,
             ledger,
             cognition,
+            channels: Mutex::new(channels),
             reflections,
+            neurons,
             signals,
             waiting,
             deliveries,
             started_at: clock.now(),
             _reflecting: reflecting,
+            _ticking: ticking,
             _lock: lock,
         };
         Ok(Self(Arc::new(capabilities)))
@@ -296,13 +321,17 @@ impl Host {
     /// If the store fails.
     pub async fn resume(&self) -> Result<Vec<RunId>, Refusal> {
         self.deliveries.begin();
-        self.runs.retention.begin();
+        self.runs.retention.begin(self.cognition.clone());
         self.reflections.begin();
+        self.neurons.begin();
         let resumed = self.runs.motor.resume_all().await?;
         if !resumed.is_empty() {
             tracing::info!(runs = resumed.len(), "took up runs that an earlier host left");
         }
         self.cognition.begin()?;
+        for channel in std::mem::take(&mut *self.channels.lock()) {
+            self.cognition.serve(channel)?;
+        }
         Ok(resumed)
     }
 
@@ -384,6 +413,7 @@ impl Host {
         self.runs.retention.stop().await;
         // Before the runs: a turn would wait for them.
         self.cognition.shutdown().await;
+        self.neurons.stop().await;
         self.runs.motor.shutdown().await;
         self.deliveries.stop().await;
         self.runs.environment.skills.close().await;

@@ -21,11 +21,13 @@ mod execute;
 mod explain;
 pub mod home;
 mod host;
+mod keeper;
 mod landing;
 mod loss;
 mod metrics;
 mod mind;
 mod models;
+mod neuron;
 mod origins;
 pub mod otlp;
 mod owner;
@@ -37,9 +39,11 @@ mod runs;
 mod settings;
 mod setup;
 mod skill;
+mod spending;
 mod staged;
 mod task;
 mod trace_file;
+mod why;
 mod withhold;
 mod workspace;
 
@@ -52,12 +56,13 @@ pub use api::cortex::{
     ApproveReflector, CortexStatus, ReflectReply, ReflectRequest, ReflectorApproval, ReflectorStatus, ReflectorSummary,
     RevokeReflector,
 };
+pub use api::neurons::{ApproveNeuron, NamedNeuron, NeuronDetail, NeuronList, SwitchNeurons};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::staged::{DiscardStaged, SendStaged, ShownWrite, StagedResponse, StagedStatus, StagedTask, StagedWrite};
 pub use api::tasks::TaskSummary;
 pub use api::{
-    ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,
-    TaskFilter, Tier,
+    ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, PendingDecision,
+    SetCredential, TaskFilter, Tier,
 };
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
@@ -67,22 +72,25 @@ pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;
 pub use explain::{
-    ExplainedCredential, ExplainedDirectory, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill,
-    ExplainedTool, Explanation, FileAccess,
+    AskWhen, AskingCommand, ExplainedCredential, ExplainedDirectory, ExplainedEnergy, ExplainedFiles, ExplainedNetwork,
+    ExplainedSkill, ExplainedTool, Explanation, FileAccess,
 };
 pub use home::Home;
 pub use host::{Capabilities, Host, HostOptions};
 pub use loss::{AcceptedLoss, accept_loss};
 pub use metrics::HostMetrics;
+pub use motor::{AgentSpend, Spend};
+pub use neuron::Neurons;
 pub use owner::{Credentials, Domains};
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
 pub use reflection::{CortexEvent, Reflections};
 pub use retention::HomeUsage;
 pub use runs::Runs;
+pub use runtime::Language;
 pub use settings::{ChangedSetting, Settings, TakesEffect};
 pub use setup::{EndpointAddress, LocalServer, ModelAnswer, ModelSetup};
 pub use skill::{SkillFollower, Skills};
-pub use task::{ApproveTask, RespondRequest, RetryTask};
+pub use task::{ApproveTask, RespondRequest, RetryTask, TellRequest};
 pub use toolbox::Preparations;
 
 /// Runs the compile worker: the work of a process that [`Host`] started with the argument

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use base::{Clock, Refusal, RefusalCode, RunId};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use store::{HomeLock, Store, Table};
@@ -15,7 +16,7 @@ use store::{HomeLock, Store, Table};
 use crate::Home;
 
 /// The outcome of [`accept_loss`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedLoss {
     /// Why the state was refused; `None` if nothing was lost, and then nothing was changed.

@@ -5,21 +5,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::{CredentialName, Refusal, RefusalCode};
-use llm::{ConstrainedModel, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Recorder, Role};
+use llm::{ConstrainedModel, Fallback, Model, ModelError, ModelErrorKind, ModelRef, PriceTable, Recorder, Role};
 use network::{Host, Scheme, Target, may_be_sent};
 use providers::{ProviderSettings, Redact, StoredKeys};
 use vault::{Scrubber, Vault};
 
 use crate::Env;
 use crate::config::ModelsConfig;
+use crate::keeper::{Keeper, SaveScope};
 use crate::withhold::Withholding;
 
 /// The access to models: settings, and the places of their keys.
 #[derive(Clone)]
 pub(crate) struct ModelAccess {
     pub config: ModelsConfig,
+    /// The prices of models whose endpoints report no costs.
+    pub prices: PriceTable,
     pub env: Env,
     pub vault: Vault,
+    /// Of a run: the credentials that it may save, if any.
+    pub saving: Option<Option<SaveScope>>,
 }
 
 impl ModelAccess {
@@ -41,10 +46,14 @@ impl ModelAccess {
         };
         // On both sides of a recording: it sees requests as a replay gets them, and replies without secrets.
         let model = self.prepared(model, scrubber.clone());
+        let saves = self.saving.as_ref().is_some_and(Option::is_some);
         let Some(path) = record else { return Ok(model) };
         let recorder = Recorder::open(model, path)
             .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {error}", path.display())))?;
-        Ok(Withholding::wrap(Arc::new(recorder), scrubber))
+        match scrubber {
+            Some(scrubber) if saves => Ok(Withholding::always(Arc::new(recorder), scrubber)),
+            scrubber => Ok(Withholding::wrap(Arc::new(recorder), scrubber)),
+        }
     }
 
     /// Connects to the model of the first role that has one, as [`ModelAccess::connect`] does.
@@ -59,11 +68,18 @@ impl ModelAccess {
     fn prepared(&self, model: Arc<dyn Model>, scrubber: Option<Arc<Scrubber>>) -> Arc<dyn Model> {
         let is_constrained = self.config.constrained;
         let model: Arc<dyn Model> = if is_constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
-        Withholding::wrap(model, scrubber)
+        let Some((scope, scrubber)) = self.saving.clone().zip(scrubber.clone()) else {
+            return Withholding::wrap(model, scrubber);
+        };
+        let saves = scope.is_some();
+        let model: Arc<dyn Model> = Arc::new(Keeper { model, scrubber: scrubber.clone(), scope });
+        // A run that saves learns secrets later.
+        if saves { Withholding::always(model, scrubber) } else { Withholding::wrap(model, Some(scrubber)) }
     }
 
     fn settings(&self, scrubber: Option<Arc<Scrubber>>) -> ProviderSettings {
         let mut settings = self.config.providers(&self.env);
+        settings.prices = self.prices.clone();
         settings.keys = stored_keys(self.vault.clone());
         if let Some(scrubber) = scrubber {
             settings.redact = Redact::new(move |text| scrubber.text(text));

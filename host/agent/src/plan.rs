@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use base::{Refusal, RefusalCode};
 use energy::Activity;
-use grants::{Grant, commands, credentials, extend, patterns, shapes};
+use grants::{Admission, Grant, SkillGrant, commands, credentials, extend, patterns, shapes};
+use motor::RunMoney;
 use network::{Pattern, Policy, Shape};
-use skills::Taken;
+use skills::{Policy as SkillPolicy, Taken};
 
 use crate::access::RunConsents;
 use crate::api::{ActRequest, Caller};
 use crate::directories;
 use crate::environment::HostEnvironment;
 use crate::skill::{NamedTools, Purpose, SkillPlan, combine, named_tools, skill_plan};
-use toolbox::{SkillTool, catalogue};
+use crate::spending::{models_of, money_of};
+use toolbox::{SAVE_CREDENTIAL, SkillTool, catalogue, unknown_commands};
 
 /// A run that could be started, or the reasons against it.
 pub(crate) struct Plan {
@@ -25,6 +27,8 @@ pub(crate) struct Plan {
     pub own: BTreeMap<String, SkillTool>,
     /// The powers that are stored with the run.
     pub grant: Grant,
+    /// Its cap in US dollars, and the prices of its models.
+    pub money: RunMoney,
     /// The run's network policy.
     pub policy: Policy,
     /// Why it cannot be started now. In the order in which the problems should be mended.
@@ -58,6 +62,7 @@ pub(crate) async fn plan(
         model: request.model.clone(),
         record: request.record.clone(),
         guard: request.guard,
+        seed: request.seed,
         domains: patterns(&request.domains)?,
         writes: shapes(&request.writes)?,
         credentials: credentials(&request.task, &request.credentials)?,
@@ -81,11 +86,19 @@ pub(crate) async fn plan(
         }
         tools.extend(brought.keys().cloned());
         grant.extend(patterns(&policy.domains)?, shapes(&policy.writes)?);
-        extend(&mut grant.credentials, policy.required_credentials);
+        problems.extend(cannot_save(&tools, Some((&granted, &policy))));
+        let required = match tools.iter().any(|tool| tool == SAVE_CREDENTIAL) {
+            true => environment.access.available(policy.required_credentials, granted.name.as_str()).await?,
+            false => policy.required_credentials,
+        };
+        extend(&mut grant.credentials, required);
         grant.skill = Some(granted);
         (skill, own) = (Some(taken), brought);
         problems.extend(wrong);
         warnings.extend(said);
+    }
+    if grant.skill.is_none() {
+        problems.extend(cannot_save(&tools, None));
     }
     for SkillPlan { grant: granted, policy, own: brought, problems: wrong, .. } in dropped {
         tools.extend(brought.keys().cloned());
@@ -108,6 +121,7 @@ pub(crate) async fn plan(
     if grant.commands.is_some() && !tools.iter().any(|tool| tool == catalogue::BASH) {
         warnings.push("`bash` is not granted, so a list of its commands is of no use".to_owned());
     }
+    warnings.extend(grant.commands.iter().flat_map(|names| unknown_commands(names)));
     if !grant.directories.is_empty() && !catalogue::sees_files(&tools) {
         warnings.push(
             "none of the granted tools sees files, so `--on` is of no use: grant `filesystem` or `bash`".to_owned(),
@@ -128,9 +142,18 @@ pub(crate) async fn plan(
         }
         Err(refusal) => problems.push(refusal),
     }
+    let money = money_of(&environment.config(), request, by);
+    let models = models_of(&environment.config(), request.model.as_deref());
+    if let Err(refusal) = environment.check_money(&request.agent, &money, &models) {
+        problems.push(refusal);
+    }
     match environment.access.secrets(&grant.credentials, grant.credentials_of()).await {
         Ok(secrets) => {
             warnings.extend(secrets.granted().iter().filter(|granted| granted.domains.is_empty()).map(bound_nowhere));
+        }
+        // Names of credentials are the owner's to see.
+        Err(refusal) if by == Caller::Owner && refusal.code == RefusalCode::CredentialsNeeded => {
+            problems.push(environment.access.with_nearest(refusal, &grant.credentials).await);
         }
         Err(refusal) => problems.push(refusal),
     }
@@ -140,7 +163,34 @@ pub(crate) async fn plan(
     if let Err(refusal) = environment.check(&grant).await {
         problems.push(refusal);
     }
-    Ok(Plan { tools, skill, own, grant, policy, problems, warnings })
+    Ok(Plan { tools, skill, own, grant, money, policy, problems, warnings })
+}
+
+/// Why a run may not be granted the tool that saves credentials, if it is to be.
+fn cannot_save(tools: &[String], skill: Option<(&SkillGrant, &SkillPolicy)>) -> Option<Refusal> {
+    if !tools.iter().any(|tool| tool == SAVE_CREDENTIAL) {
+        return None;
+    }
+    let refused = |code, reason: String, remedy: String| Some(Refusal::new(code, reason).with_remedy(remedy));
+    let Some((skill, policy)) = skill.filter(|(skill, _)| skill.admission == Admission::Approved) else {
+        let reason = format!("`{SAVE_CREDENTIAL}` is for runs by an approved skill");
+        let remedy = format!("add `--skill NAME`, of a skill whose policy grants `{SAVE_CREDENTIAL}`");
+        return refused(RefusalCode::InvalidRequest, reason, remedy);
+    };
+    let name = &skill.name;
+    if !policy.tools.iter().any(|tool| tool == SAVE_CREDENTIAL) {
+        let reason = format!("the policy of the skill `{name}` does not grant `{SAVE_CREDENTIAL}`");
+        let tools = policy.tools.iter().map(String::as_str).chain([SAVE_CREDENTIAL]).collect::<Vec<_>>().join(",");
+        return refused(RefusalCode::Forbidden, reason, format!("`motor skill update {name} --tools {tools}`"));
+    }
+    if policy.domains.is_empty() || policy.required_credentials.is_empty() {
+        let reason = format!(
+            "the skill `{name}` may save credentials, and its policy names none, or no domain that they could be sent to"
+        );
+        let remedy = format!("`motor skill update {name} --credentials NAME --domains DOMAIN`");
+        return refused(RefusalCode::InvalidRequest, reason, remedy);
+    }
+    None
 }
 
 /// Everything sent to such a host, even text made up by a page, passes without a question.

@@ -9,7 +9,7 @@ use base::{Refusal, RefusalCode, RunId};
 use motor::{RunStatus, RunTrace, ToolCallTrace};
 use receipts::{
     Energy, Issuer, PublicKey, Receipt, ReceiptAction, ReceiptAnswer, ReceiptApproval, ReceiptArtifact,
-    ReceiptComponent, ReceiptOutcome, SignedReceipt, Skill, StatusCount, Task, Tokens, VERSION,
+    ReceiptComponent, ReceiptOutcome, SignedReceipt, Skill, StatusCount, Task, Tokens,
 };
 
 use crate::Runs;
@@ -64,19 +64,20 @@ fn receipt(trace: &RunTrace, status: ReceiptOutcome, key: &PublicKey) -> Receipt
     });
     let sent: BTreeSet<_> = requests(trace).flat_map(|request| &request.credentials).collect();
     Receipt {
-        version: VERSION,
+        version: Receipt::version_of(trace.seed),
         run_id: trace.run_id.clone(),
         agent: trace.agent.clone(),
         task: Task::of(&trace.task),
         status,
         attempts: u32::try_from(trace.attempts.len()).unwrap_or(u32::MAX).max(1),
+        seed: trace.seed,
         created_at: trace.created_at,
         started_at: trace.started_at,
         completed_at: trace.completed_at,
         models,
         result: trace.summary.clone().filter(|_| status == ReceiptOutcome::Completed),
         error: trace.error.as_ref().map(|error| error.message.clone()),
-        artifacts: artifacts(trace),
+        artifacts: listed(&trace.artifacts),
         skill: trace.skill.as_ref().map(|skill| Skill { name: skill.name.clone(), hash: skill.hash }),
         components: components(trace),
         approvals: approvals(trace),
@@ -91,9 +92,10 @@ fn receipt(trace: &RunTrace, status: ReceiptOutcome, key: &PublicKey) -> Receipt
     }
 }
 
-fn artifacts(trace: &RunTrace) -> Vec<ReceiptArtifact> {
-    let listed = trace.artifacts.iter();
-    listed
+/// Artifacts as a receipt lists them.
+pub(crate) fn listed(artifacts: &[motor::Artifact]) -> Vec<ReceiptArtifact> {
+    artifacts
+        .iter()
         .map(|motor::Artifact { path, bytes, hash }| ReceiptArtifact { path: path.clone(), bytes: *bytes, hash: *hash })
         .collect()
 }

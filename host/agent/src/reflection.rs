@@ -1,10 +1,12 @@
-//! The cortexes of a home's agents (SPEC CX-1 to CX-9): their observations, their schedule, their model.
+//! The cortexes of a home's agents (SPEC CX-1 to CX-10): their observations, their schedule, their model.
 //!
 //! One cortex for each agent with activity, opened at its first. The main loop and the motor only observe: that takes a few
 //! microseconds and cannot fail. Cycles run in tasks of their own; a failure of one is a record in the history and a line in the
 //! log. Nothing here can change a run, a reply or a prompt, except the beliefs that [`Reflections::inject`] appends.
 
+mod advice;
 mod component;
+mod counsel;
 mod forget;
 mod model;
 mod reflectors;
@@ -17,7 +19,8 @@ use std::sync::Arc;
 
 use base::{AgentName, Clock, Refusal, RefusalCode};
 use cortex::{
-    AfterAssess, AfterReflect, Belief, Cortex, CortexParts, Observation, ReflectOutcome, ReflectionRecord, Trigger,
+    AfterAssess, AfterReflect, Belief, Cortex, CortexParts, CycleOutcome, Observation, ReflectOutcome,
+    ReflectionRecord, Trigger,
 };
 use energy::EnergyBook;
 use ledger::{Ledger, NewInteraction, PeerId, Recorded};
@@ -62,6 +65,8 @@ pub(crate) struct ReflectionParts {
     pub runtime: Runtime,
     /// The directory of the reflectors from outside.
     pub reflectors: PathBuf,
+    /// The directory of the home.
+    pub home: PathBuf,
     /// Whether this host lives long enough to reflect by itself.
     pub stays: bool,
 }
@@ -79,6 +84,8 @@ struct ReflectionsInner {
     env: Env,
     in_force: Arc<RwLock<Arc<Config>>>,
     reflectors: Reflectors,
+    /// The owner's `SOUL.md`.
+    soul: PathBuf,
     settings: Settings,
     cortexes: Mutex<BTreeMap<AgentName, Cortex>>,
     events: broadcast::Sender<CortexEvent>,
@@ -104,8 +111,20 @@ impl Reflections {
     /// # Errors
     /// If the store fails.
     pub(crate) async fn open(parts: ReflectionParts) -> Result<Self, Refusal> {
-        let ReflectionParts { store, clock, ledger, energy, vault, env, config, in_force, runtime, reflectors, stays } =
-            parts;
+        let ReflectionParts {
+            store,
+            clock,
+            ledger,
+            energy,
+            vault,
+            env,
+            config,
+            in_force,
+            runtime,
+            reflectors,
+            home,
+            stays,
+        } = parts;
         let settings = Settings::open(&store, config)?;
         let reflectors = Reflectors::new(store.clone(), runtime, reflectors);
         let reflections = Self(Arc::new(ReflectionsInner {
@@ -117,6 +136,7 @@ impl Reflections {
             env,
             in_force,
             reflectors,
+            soul: advice::soul_in(&home),
             settings,
             cortexes: Mutex::default(),
             events: broadcast::channel(MAX_EVENTS_BEHIND).0,
@@ -126,6 +146,10 @@ impl Reflections {
             stays,
         }));
         reflections.cortex(&AgentName::default())?;
+        // A host that reflects tells overdue commitments of all agents; others are opened when they are used.
+        for agent in Cortex::agents_with_commitments(&reflections.0.store)?.into_iter().take(MAX_AGENTS / 2) {
+            reflections.cortex(&agent)?;
+        }
         reflections.finish_forgetting().await?;
         Ok(reflections)
     }
@@ -283,9 +307,13 @@ impl Reflections {
             offers_assess_peer: config.offers_assess_peer(),
             is_reflecting: cortex.is_reflecting(),
             model,
-            problems: unset.into_iter().chain(unusable).chain(reload).collect(),
+            problems: unset.into_iter().chain(unusable).chain(reload).chain(self.soul(agent).await.err()).collect(),
             activity: cortex.activity(),
             beliefs: u64::try_from(cortex.beliefs().len()).unwrap_or(u64::MAX),
+            open_commitments: u64::try_from(cortex.commitments().iter().filter(|one| one.status.is_open()).count())
+                .unwrap_or(u64::MAX),
+            directives: u64::try_from(cortex.directives().len()).unwrap_or(u64::MAX),
+            drift: cortex.drift(),
             last_cycle: cortex.history(1)?.into_iter().next(),
             settings: config,
         })
@@ -369,10 +397,18 @@ impl Reflections {
         triggers: Vec<Trigger>,
     ) -> Result<ReflectOutcome, Refusal> {
         let config = cortex.config();
+        // Status has the reason; the cycle goes on without it.
+        cortex.set_soul(self.soul(agent).await.unwrap_or_default());
         let reflector = GuestReflector::new(self.clone(), agent.clone(), config.reflector.clone());
         let model = CortexModel { reflections: self.clone(), agent: agent.clone(), config };
         let outcome = cortex.reflect(triggers, Arc::new(reflector), Arc::new(model)).await?;
-        if let ReflectOutcome::Done { assessed, reflected, .. } = &outcome {
+        if let ReflectOutcome::Done { record, assessed, reflected } = &outcome {
+            if let CycleOutcome::Applied { guidance, .. } = &record.outcome
+                && !guidance.commitments_made.is_empty()
+            {
+                // One may be overdue already.
+                self.0.wake.notify_one();
+            }
             let assessed = assessed.iter().cloned().map(|event| CortexEvent::AfterAssess(agent.clone(), event));
             let reflected = reflected.iter().cloned().map(|event| CortexEvent::AfterReflect(agent.clone(), event));
             for event in assessed.chain(reflected) {

@@ -1,4 +1,5 @@
-//! Deleting runs that are over: by age, by total size, by number, or on the owner's command (`[retention]`).
+//! Deleting runs that are over and conversations that are no longer used: by age, by total size, by number, or on the owner's
+//! command (`[retention]`).
 //!
 //! A run is deleted in this order: its record, history and commands in one commit, then its files, then its signals
 //! once every consumer has received them, and a week later its idempotency key. A crash in between leaves files or
@@ -6,6 +7,7 @@
 //! that an earlier host left unfinished. It works in the background, a run
 //! at a time, and no run waits for it. It must not touch a run that is not over: the motor refuses that.
 
+mod conversations;
 pub(crate) mod sweep;
 mod usage;
 
@@ -15,18 +17,21 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use base::{HostTime, Refusal, RunId, Timestamp};
+use cognition::Cognition;
 use deliveries::{WaitingSignals, delivered_to_all, runs_with_undelivered_signals};
 use ledger::Ledger;
 use motor::Motor;
+use parking_lot::Mutex;
 use signals::SignalBus;
 use store::{Batch, Table, blocking};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::RetentionConfig;
+use crate::config::{Age, RetentionConfig};
 use crate::environment::HostEnvironment;
+use crate::spending::KEPT_DAYS;
 use crate::{Home, landing};
 
 pub use usage::HomeUsage;
@@ -62,7 +67,8 @@ pub(crate) struct Pruner {
 /// The task that deletes. It ends when this is dropped.
 pub(crate) struct Retention {
     tasks: TaskTracker,
-    begin: CancellationToken,
+    /// Takes the conversations of the home to the task. `None`: it has begun.
+    begin: Mutex<Option<oneshot::Sender<Cognition>>>,
     stop: CancellationToken,
     again: Arc<Notify>,
 }
@@ -71,20 +77,18 @@ impl Retention {
     /// Starts the task. It waits for [`Retention::begin`]: a host that only answers a question deletes nothing. A host
     /// that `stays` makes a pass when it begins; a short-lived one only if the last pass was an hour ago.
     pub fn start(pruner: Pruner, stays: bool) -> Self {
+        let (begin, begun) = oneshot::channel();
         let retention = Self {
             tasks: TaskTracker::new(),
-            begin: CancellationToken::new(),
+            begin: Mutex::new(Some(begin)),
             stop: CancellationToken::new(),
             again: Arc::default(),
         };
-        let (begin, stop, again) = (retention.begin.clone(), retention.stop.clone(), retention.again.clone());
+        let (stop, again) = (retention.stop.clone(), retention.again.clone());
         #[expect(clippy::disallowed_methods, reason = "compared with the times of files")]
         let started = SystemTime::now();
         retention.tasks.spawn(async move {
-            tokio::select! {
-                () = begin.cancelled() => {}
-                () = stop.cancelled() => return,
-            }
+            let Some(Ok(cognition)) = stop.run_until_cancelled(begun).await else { return };
             if stays || pruner.is_due() {
                 pruner.sweep(started, &stop).await;
             }
@@ -92,7 +96,7 @@ impl Retention {
             loop {
                 let pass = async {
                     match is_whole {
-                        true if stays || pruner.is_due() => pruner.prune(&stop).await,
+                        true if stays || pruner.is_due() => pruner.pass(&cognition, &stop).await,
                         true => Ok(()),
                         false => pruner.prune_signals().await,
                     }
@@ -115,8 +119,11 @@ impl Retention {
     }
 
     /// Begins to delete. For a host that resumes its runs.
-    pub fn begin(&self) {
-        self.begin.cancel();
+    pub fn begin(&self, cognition: Cognition) {
+        if let Some(begin) = self.begin.lock().take() {
+            // A task that has stopped needs none.
+            begin.send(cognition).ok();
+        }
     }
 
     /// Soon looks again for signals of deleted runs.
@@ -151,13 +158,19 @@ impl Pruner {
 
     /// The age at which runs are deleted, if the host has lived long enough to judge by its clock.
     fn age(&self) -> Option<Duration> {
-        self.config.age.0.filter(|age| self.time.lived() >= SETTLED.min(*age))
+        self.settled(self.config.age)
+    }
+
+    /// A configured age, if the host has lived long enough to judge by its clock.
+    fn settled(&self, age: Age) -> Option<Duration> {
+        age.0.filter(|age| self.time.lived() >= SETTLED.min(*age))
     }
 
     /// Time until the next pass.
     fn pause(&self) -> Duration {
-        let settles = self.config.age.0.filter(|_| self.age().is_none()).map(|age| SETTLED.min(age));
-        settles.map_or(PAUSE, |settles| settles.saturating_sub(self.time.lived()))
+        let ages = [self.config.age, self.config.conversation_age];
+        let settles = ages.into_iter().filter(|age| self.settled(*age).is_none()).filter_map(|age| age.0).min();
+        settles.map(|age| SETTLED.min(age)).map_or(PAUSE, |settles| settles.saturating_sub(self.time.lived()))
     }
 
     async fn sweep(&self, started: SystemTime, stop: &CancellationToken) {
@@ -165,6 +178,16 @@ impl Pruner {
         if let Err(refusal) = blocking(move || sweep::sweep(&home, &motor, was_counted, started, &stop)).await {
             tracing::warn!(%refusal, "directories of runs without a record are not removed");
         }
+    }
+
+    /// Deletes conversations and runs beyond the limits. Safe to drop at any point.
+    async fn pass(&self, cognition: &Cognition, stop: &CancellationToken) -> Result<(), Refusal> {
+        match self.prune_conversations(cognition).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(conversations = count, "forgot conversations that are no longer used"),
+            Err(refusal) => tracing::warn!(%refusal, "conversations are not forgotten"),
+        }
+        self.prune(stop).await
     }
 
     /// Deletes runs beyond the limits, and notes the time of the pass. Safe to drop at any point.
@@ -178,7 +201,9 @@ impl Pruner {
         }
         self.prune_signals().await?;
         while self.motor.forget_keys(PAGE).await? == PAGE {}
+        self.environment.spend.forget(self.time.earliest(), KEPT_DAYS).await?;
         self.ledger.resume().await?;
+        self.environment.access.vault.expire_pending().await?;
         let mut batch = Batch::new();
         batch.put(Table::Meta, PASSED, &self.time.earliest())?;
         self.waiting.store.commit(batch).await?;
@@ -268,7 +293,7 @@ impl Pruner {
             let mut done = Vec::new();
             for signal in page.iter().take_while(|signal| signal.id <= end) {
                 let is_old = age.is_some_and(|age| now.since(signal.created_at) > age);
-                let is_gone = !self.motor.has_record(&signal.run)?;
+                let is_gone = !self.motor.has_record(&signal.body.run_id)?;
                 if is_gone || (is_old && !self.waiting.is_waited_for(signal)?) {
                     done.push(signal.id);
                 }
@@ -298,12 +323,12 @@ fn measured(home: &Home, sized: bool, stop: &CancellationToken) -> Vec<(RunId, u
         .collect()
 }
 
-/// The number of runs of these sizes to delete, from the first on, until the others fit.
-fn surplus(sizes: &[u64], most_bytes: Option<u64>, most_runs: Option<u64>) -> usize {
-    let (mut bytes, mut runs) = (sizes.iter().sum::<u64>(), sizes.len() as u64);
+/// The number of runs or conversations of these sizes to delete, from the first on, until the others fit.
+fn surplus(sizes: &[u64], most_bytes: Option<u64>, most: Option<u64>) -> usize {
+    let (mut bytes, mut count) = (sizes.iter().sum::<u64>(), sizes.len() as u64);
     let gone = sizes.iter().take_while(|size| {
-        let is_too_much = most_bytes.is_some_and(|most| bytes > most) || most_runs.is_some_and(|most| runs > most);
-        (bytes, runs) = (bytes.saturating_sub(**size), runs.saturating_sub(1));
+        let is_too_much = most_bytes.is_some_and(|most| bytes > most) || most.is_some_and(|most| count > most);
+        (bytes, count) = (bytes.saturating_sub(**size), count.saturating_sub(1));
         is_too_much
     });
     gone.count()

@@ -77,7 +77,7 @@ impl Runs {
             return Ok(self.accepted(&run, Vec::new()));
         }
         // Missing parts are found before the run exists and before a token is spent.
-        let Plan { tools, skill, grant, mut warnings, .. } =
+        let Plan { tools, skill, grant, money, mut warnings, .. } =
             plan(&request, purpose, by, environment, &self.energy).await?.ready()?;
         let grant = agreed(&request, &tools, grant, consent, &environment.config().motor)?;
         let settled = grant.agreement.is_some();
@@ -127,10 +127,12 @@ impl Runs {
                 key: request.key,
                 approval_required: request.approval_required,
                 may_ask,
+                detached: request.detached,
                 settled,
                 skill: label,
                 web_sources,
                 by_model: by == Caller::Model,
+                money,
             },
         );
         let run = started.await.map_err(|refusal| self.busy(&agent, by, refusal)).inspect_err(|refusal| {
@@ -236,11 +238,14 @@ impl Runs {
         if refusal.code != RefusalCode::Busy || by != Caller::Owner {
             return refusal;
         }
-        let Ok(Some((RunRecord { id, waiting, .. }, is_driven))) = self.motor.holder(agent) else { return refusal };
+        let Ok(unfinished) = self.motor.unfinished(agent) else { return refusal };
+        // One that waits for the owner is in the owner's hands.
+        let first = unfinished.iter().find(|(run, _)| run.waiting.is_some()).or(unfinished.first());
+        let Some((RunRecord { id, waiting, .. }, is_driven)) = first else { return refusal };
         let (state, command) = match waiting {
             Some(Waiting::Input(_)) => ("waits for your answer", format!("`motor task respond {id}` answers it")),
             Some(Waiting::Approval(_)) => ("waits for your consent", format!("`motor task approve {id}` decides")),
-            None if is_driven => ("is under way", format!("`motor task status {id}` shows it")),
+            None if *is_driven => ("is under way", format!("`motor task status {id}` shows it")),
             None => ("was interrupted", format!("`motor act --resume {id}` goes on with it")),
         };
         let reason = format!("Motor Cortex is busy (run_id: {id}): that run of agent `{agent}` {state}");

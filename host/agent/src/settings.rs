@@ -14,7 +14,7 @@ use crate::environment::HostEnvironment;
 use crate::setup::{self, ModelAnswer};
 
 /// Sections whose keys take effect on the next run. All others are read once, when the host starts.
-const OF_RUNS: [&str; 6] = ["models", "motor", "budget", "code", "limits", "tools"];
+const OF_RUNS: [&str; 9] = ["models", "motor", "agent", "rules", "budget", "prices", "code", "limits", "tools"];
 
 /// The settings of a host.
 pub struct Settings {
@@ -56,8 +56,7 @@ impl Settings {
         self.loaded.lock().entries()
     }
 
-    /// Reads all sources again. Keys of the sections `models`, `motor`, `budget`, `code`, `limits` and `tools` take
-    /// effect on the next run, those of `cortex` on the next cycle; changes of others are reported each time until the
+    /// Reads all sources again. Keys of the sections in [`OF_RUNS`] take effect on the next run, those of `cortex` on the next cycle; changes of others are reported each time until the
     /// host is started again.
     ///
     /// # Errors
@@ -71,7 +70,7 @@ impl Settings {
         let changed = changed(&before, &read);
         let config = taken(&read.config, &before.config);
         *self.environment.config.write() = Arc::new(config.clone());
-        self.motor.configure(motor::MotorConfig { budget: config.budget.clone(), ..config.motor.clone() });
+        self.motor.configure(config.of_loop());
         *self.loaded.lock() = read.with(config, |key| takes_effect(key) != TakesEffect::NextStart, &before);
         Ok(changed)
     }
@@ -111,6 +110,6 @@ fn changed(before: &LoadedConfig, after: &LoadedConfig) -> Vec<ChangedSetting> {
 
 /// The sections of runs and of the cortex as they were read, and the others as they were.
 fn taken(read: &Config, before: &Config) -> Config {
-    let Config { models, motor, budget, code, limits, tools, cortex, .. } = read.clone();
-    Config { models, motor, budget, code, limits, tools, cortex, ..before.clone() }
+    let Config { models, motor, agent, rules, budget, prices, code, limits, tools, cortex, .. } = read.clone();
+    Config { models, motor, agent, rules, budget, prices, code, limits, tools, cortex, ..before.clone() }
 }

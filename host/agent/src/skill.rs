@@ -9,9 +9,11 @@ mod approve;
 mod call;
 mod describe;
 mod download;
+mod fetch;
 mod granted;
 mod harmless;
 mod inspect;
+mod mentions;
 mod names;
 mod offers;
 mod plan;
@@ -28,9 +30,12 @@ use base::{AgentName, Random, Refusal, RefusalCode};
 use consent::Consent;
 use skills::library::VerifiedPlace;
 use skills::policy::wrote;
-use skills::review::{ComponentFact, SkillReview, review};
+use skills::review::{ComponentFact, SkillReview, needs_python, review};
 use skills::trust::Subject;
-use skills::{Policy, SkillPlace, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
+use skills::{
+    Library, Policy, SkillError, SkillName, SkillPlace, SkillStatus, SkillSummary, Snapshot, Taken, TrustBook,
+    TrustRecord,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::Runs;
@@ -56,13 +61,46 @@ pub struct Skills {
     pub(crate) offers: Arc<Offers>,
 }
 
+/// Reads every byte of the skill that a selector means, or of all, and reports their status.
+///
+/// # Errors
+/// If the skill does not exist, or a skills directory cannot be read.
+pub(crate) async fn verify(library: &Library, selector: Option<&str>) -> Result<Vec<SkillVerification>, Refusal> {
+    let told = |VerifiedPlace { place, name, result, took }: VerifiedPlace| {
+        let (status, reason, hash) = match result {
+            Ok((hash, standing)) => (standing.status, standing.reason, Some(hash)),
+            Err(error) => (SkillStatus::NeedsReapproval, error.to_string(), None),
+        };
+        let was_approved = was_approved(library.trust(), &place);
+        SkillVerification { name, place, status, reason, hash, was_approved, millis: took.as_secs_f64() * 1_000.0 }
+    };
+    Ok(library.verify(selector).await?.into_iter().map(told).collect())
+}
+
+/// Whether the owner approved a version in this place that is in force. An unreadable record counts as approved: then
+/// the bytes have to match.
+pub(crate) fn was_approved(trust: &TrustBook, place: &SkillPlace) -> bool {
+    trust.of_place(place).map_or(true, |records| {
+        records.iter().any(|record| record.status == SkillStatus::Approved && !record.superseded)
+    })
+}
+
 impl Skills {
     /// Every skill with its state, and the reason if it may not run.
     ///
     /// # Errors
     /// If the store fails.
     pub async fn list(&self) -> Result<Vec<SkillSummary>, Refusal> {
-        Ok(self.environment.skills.list().await?)
+        let mut skills = self.environment.skills.list().await?;
+        if self.has_python() {
+            skills.iter_mut().for_each(|skill| skill.unavailable.retain(|name| !needs_python(name)));
+        }
+        Ok(skills)
+    }
+
+    /// Whether runs find `python3` in their shell.
+    fn has_python(&self) -> bool {
+        self.environment.sandboxes.python(true).is_some()
     }
 
     /// The facts of a skill, read from its bytes and its components' imports. This completes its security review; with
@@ -101,20 +139,11 @@ impl Skills {
     /// # Errors
     /// If the skill does not exist.
     pub async fn verify(&self, which: VerifySkills) -> Result<Vec<SkillVerification>, Refusal> {
-        let library = &self.environment.skills;
-        let verified = library.verify(which.skill.as_deref()).await?;
-        let told = |VerifiedPlace { place, name, result, took }: VerifiedPlace| {
-            let (status, reason, hash) = match result {
-                Ok((hash, standing)) => (standing.status, standing.reason, Some(hash)),
-                Err(error) => (SkillStatus::NeedsReapproval, error.to_string(), None),
-            };
-            // An unreadable record counts as approved: then the bytes have to match.
-            let was_approved = library.trust().of_place(&place).map_or(true, |records| {
-                records.iter().any(|record| record.status == SkillStatus::Approved && !record.superseded)
-            });
-            SkillVerification { name, place, status, reason, hash, was_approved, millis: took.as_secs_f64() * 1_000.0 }
+        let one = match &which.skill {
+            Some(selector) => Some(self.place(selector).await?.full()),
+            None => None,
         };
-        Ok(verified.into_iter().map(told).collect())
+        verify(&self.environment.skills, one.as_deref()).await
     }
 
     /// Removes a skill, and the decisions about it. Its versions and credentials are kept.
@@ -152,6 +181,9 @@ impl Skills {
                 review(&taken_again, against, inspect)
             })
             .await??;
+        if self.has_python() {
+            facts.unavailable.retain(|one| !needs_python(&one.name));
+        }
         let records = library.trust().of_place(&taken.place)?;
         if taken.snapshot.proposal.as_deref().is_some_and(|bytes| records.iter().any(|record| wrote(bytes, record))) {
             // The host's own note of the owner's decision: it asks for nothing.
@@ -180,6 +212,25 @@ impl Skills {
             Some(reason) => Err(Refusal::new(RefusalCode::TryLater, reason)
                 .with_remedy("try again; if it stays so, remove that file from the skill")),
             None => Ok(done),
+        }
+    }
+
+    /// The place that a selector means. A skill that cannot be read is also found by the name that it was decided about
+    /// under.
+    async fn place(&self, selector: &str) -> Result<SkillPlace, Refusal> {
+        let library = &self.environment.skills;
+        let missing = match library.find(selector).await {
+            Err(error @ SkillError::Missing { .. }) => error,
+            found => return Ok(found?),
+        };
+        let Ok(name) = SkillName::parse(selector) else { return Err(missing.into()) };
+        let records = library.trust().of_name(&name)?;
+        let is_known = |place: &SkillPlace| records.iter().any(|record| record.place == *place);
+        let unreadable = library.list().await?.into_iter().filter(|skill| !skill.readable && is_known(&skill.place));
+        let mut places = unreadable.map(|skill| skill.place);
+        match (places.next(), places.next()) {
+            (Some(place), None) => Ok(place),
+            _ => Err(missing.into()),
         }
     }
 

@@ -6,9 +6,12 @@
 
 use base::{AgentName, ConsentRecord, ContentHash, Refusal, RefusalCode, RunId};
 use consent::{AnswerAuthority, Consent};
+use energy::Activity;
 use grants::{Grant, RunConsent, patterns, shapes};
+use llm::MicroUsd;
 use motor::{
-    Approval, ApprovalDecision, ApprovalTrace, CommandReply, QuestionAnswer, RetryReply, RetryRequest, RunRecord, Scope,
+    Approval, ApprovalDecision, ApprovalTrace, CommandReply, OwnerMessage, QuestionAnswer, RetryReply, RetryRequest,
+    RunRecord, Scope, TellReply,
 };
 use network::Shape;
 use schemars::JsonSchema;
@@ -59,6 +62,17 @@ pub struct ApproveTask {
     pub key: Option<String>,
 }
 
+/// A message of the owner to a run that works.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TellRequest {
+    /// Text of the message, 1 to 16384 bytes. It grants nothing.
+    pub text: String,
+    /// Idempotency key: the same message with the same key is said once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
 /// Another attempt at a failed run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -75,6 +89,9 @@ pub struct RetryTask {
     /// Maximum number of model calls. Default 15.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub max_iterations: Option<u32>,
+    /// US dollars that the run may spend from now on, over all its attempts: the owner's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<MicroUsd>,
     /// Idempotency key: the same request with the same key begins one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -84,6 +101,10 @@ impl RetryTask {
     /// Whether the run gets more access, which only the owner may give.
     #[must_use]
     pub fn widens(&self) -> bool {
+        self.reaches_more() || self.budget_usd.is_some()
+    }
+
+    fn reaches_more(&self) -> bool {
         !self.domains.is_empty() || !self.writes.is_empty()
     }
 }
@@ -118,11 +139,21 @@ impl Runs {
         Ok(moved)
     }
 
+    /// Tells a run something while it works. Durable when this returns; the next request to the model delivers it.
+    ///
+    /// # Errors
+    /// `illegal_state` if it waits, is over, was told too much, or makes no further request; `invalid_request` if the text is
+    /// empty or too long.
+    pub async fn tell(&self, run: &RunId, request: TellRequest, consent: Consent) -> Result<TellReply, Refusal> {
+        let text = self.clean(Some(request.text)).await?.unwrap_or_default();
+        self.motor.tell(run, OwnerMessage { text, consent, key: request.key }).await
+    }
+
     /// Tries a failed run again.
     ///
     /// # Errors
     /// `illegal_state` if it did not fail or has no attempts left; `consent_needed` if it would get more access without
-    /// the owner's consent.
+    /// the owner's consent; `energy_too_low` without it if the agent's energy is too low.
     pub async fn retry(
         &self,
         run: &RunId,
@@ -134,10 +165,16 @@ impl Runs {
         if widens && consent.is_none() {
             return Err(Refusal::new(RefusalCode::ConsentNeeded, "more can be granted to a run by its owner only"));
         }
-        let grant = if widens { Some(Box::new(self.wider(run, &request)?)) } else { None };
-        let RetryTask { guidance, max_iterations, key, .. } = request;
+        // An attempt is begun as a run is: energy binds it unless the owner asks (SPEC EN-3).
+        if consent.is_none() {
+            self.energy.check(&self.record(run)?.agent, Activity::Agentic { browser: false })?;
+        }
+        let grant = if request.reaches_more() { Some(Box::new(self.wider(run, &request)?)) } else { None };
+        let RetryTask { guidance, max_iterations, budget_usd: usd, key, .. } = request;
+        // The record of an attempt names the owner only if it was given more.
+        let consent = consent.filter(|_| widens);
         let guidance = self.clean(guidance).await?;
-        let retried = self.motor.retry(run, RetryRequest { guidance, grant, max_iterations, consent, key }).await;
+        let retried = self.motor.retry(run, RetryRequest { guidance, grant, max_iterations, consent, key, usd }).await;
         match retried {
             Err(refusal) if refusal.code == RefusalCode::Busy => {
                 Err(self.busy(&self.record(run)?.agent, Caller::Owner, refusal))

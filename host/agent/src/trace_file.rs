@@ -32,6 +32,8 @@ enum TraceContent {
     Whole(Vec<u8>),
     /// Bytes from `at` to the end of a file of `length` bytes.
     Tail { at: u64, length: u64, bytes: Vec<u8> },
+    /// No file: the next step writes it whole.
+    Nothing,
 }
 
 /// How much of a live run's file is written.
@@ -88,20 +90,25 @@ impl TraceWriter {
 
     /// Hands over a trace that is complete and waits until it is written.
     pub async fn write_and_wait(&self, trace: &RunTrace) {
-        let (done, written) = oneshot::channel();
-        self.files.lock().remove(&trace.run_id);
         match serde_json::to_vec_pretty(trace) {
             Ok(mut bytes) => {
                 bytes.push(b'\n');
-                self.send(TraceWrite {
-                    run: trace.run_id.clone(),
-                    content: TraceContent::Whole(bytes),
-                    done: Some(done),
-                });
-                written.await.ok();
+                self.replace(&trace.run_id, TraceContent::Whole(bytes)).await;
             }
             Err(error) => tracing::warn!(run = %trace.run_id, %error, "a trace cannot be written as JSON"),
         }
+    }
+
+    /// Removes the file of a run, with all steps that were handed over, and waits until it is gone.
+    pub async fn remove_and_wait(&self, run: &RunId) {
+        self.replace(run, TraceContent::Nothing).await;
+    }
+
+    async fn replace(&self, run: &RunId, content: TraceContent) {
+        let (done, written) = oneshot::channel();
+        self.files.lock().remove(run);
+        self.send(TraceWrite { run: run.clone(), content, done: Some(done) });
+        written.await.ok();
     }
 
     fn send(&self, order: TraceWrite) {
@@ -146,6 +153,10 @@ fn next(written: &mut TraceState, trace: &RunTrace) -> serde_json::Result<TraceC
 
 fn write(path: &Path, content: &TraceContent) -> io::Result<()> {
     match content {
+        TraceContent::Nothing => match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        },
         // A reader sees the old file or the new one, never half of one.
         TraceContent::Whole(bytes) => {
             let logs = path.parent().unwrap_or(Path::new("."));
@@ -211,6 +222,7 @@ mod tests {
             write(&self.path(), &content)?;
             Ok(match content {
                 TraceContent::Whole(bytes) | TraceContent::Tail { bytes, .. } => bytes.len(),
+                TraceContent::Nothing => 0,
             })
         }
 
@@ -282,5 +294,21 @@ mod tests {
         writer.write_and_wait(&trace(12)).await;
         assert_eq!(serde_json::from_str::<RunTrace>(&read()).unwrap(), trace(12));
         assert_eq!(std::fs::read_dir(logs.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_removed_file_is_gone_with_the_steps_before_it_and_comes_back_whole() {
+        let logs = tempfile::tempdir().unwrap();
+        let path = logs.path().join("run_1.json");
+        let writer = TraceWriter::start(logs.path().to_owned()).unwrap();
+        writer.write(&trace(3));
+        writer.remove_and_wait(&trace(3).run_id).await;
+        assert!(!path.exists());
+        writer.remove_and_wait(&trace(3).run_id).await;
+        writer.write(&trace(4));
+        // Orders are carried out in turn.
+        writer.remove_and_wait(&RunId::parse("run_2").unwrap()).await;
+        let whole: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(whole["steps"].as_array().unwrap().len(), 4);
     }
 }

@@ -22,9 +22,14 @@ impl Withholding {
     /// The model itself if there is nothing to withhold.
     pub fn wrap(model: Arc<dyn Model>, scrubber: Option<Arc<Scrubber>>) -> Arc<dyn Model> {
         match scrubber.filter(|scrubber| !scrubber.is_empty()) {
-            Some(scrubber) => Arc::new(Self { model, scrubber }),
+            Some(scrubber) => Self::always(model, scrubber),
             None => model,
         }
+    }
+
+    /// Withholds the values that the scrubber knows, and those that it learns later.
+    pub fn always(model: Arc<dyn Model>, scrubber: Arc<Scrubber>) -> Arc<dyn Model> {
+        Arc::new(Self { model, scrubber })
     }
 }
 
@@ -94,9 +99,10 @@ impl<'a> SecretSearch<'a> {
 
     fn request(&mut self, request: ChatRequest) -> ChatRequest {
         // Every field is listed, so that a new one is decided about here.
-        let ChatRequest { system, messages, tools, response_schema, turn } = request;
+        let ChatRequest { system, messages, tools, note, response_schema, turn } = request;
         let messages = messages.into_iter().map(|message| self.message(message)).collect();
-        ChatRequest { system: self.text(system), messages, tools, response_schema, turn }
+        let note = note.map(|note| self.text(note));
+        ChatRequest { system: self.text(system), messages, tools, note, response_schema, turn }
     }
 
     fn message(&mut self, message: Message) -> Message {

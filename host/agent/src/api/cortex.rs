@@ -1,7 +1,7 @@
 //! The cortex of an agent, for callers.
 
 use base::{AgentName, ConsentRecord, ContentHash};
-use cortex::{Activity, AfterAssess, AfterReflect, CortexConfig, ReflectionRecord, ReflectorName};
+use cortex::{Activity, AfterAssess, AfterReflect, CortexConfig, ReflectionRecord, ReflectorName, SoulDrift};
 use ledger::PeerId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,15 @@ pub struct CortexStatus {
     pub activity: Activity,
     /// Number of active beliefs.
     pub beliefs: u64,
+    /// Number of open commitments, overdue ones among them.
+    #[serde(default)]
+    pub open_commitments: u64,
+    /// Number of directives whose time is not over.
+    #[serde(default)]
+    pub directives: u64,
+    /// The drift from `SOUL.md` that the last reflection found, if it found one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<SoulDrift>,
     /// The record of the latest cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_cycle: Option<ReflectionRecord>,

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use skills::policy::{PolicyChange, SkillProvenance};
 use skills::review::{ComponentFact, PowerChange, SkillChanges, SkillReview};
 use skills::trust::Advisory;
-use skills::{Policy, SkillName, SkillPlace, SkillStatus};
+use skills::{Policy, SkillName, SkillPlace, SkillStatus, SkillSummary};
+use vault::CredentialInfo;
+
+use super::PendingDecision;
 
 /// Names a single skill.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +89,9 @@ pub struct ApproveRequest {
     /// proposal is in no hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Policy>,
+    /// The saved credentials shown with the question, accepted with the approval. Others keep waiting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub saved: Vec<PendingDecision>,
 }
 
 /// The effect of an approval: shown to the owner, who then answers.
@@ -119,9 +125,39 @@ pub struct ApprovalQuestion {
     /// The result of the advisory review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advisory: Option<Advisory>,
+    /// The credentials that runs of the skill saved and that these powers declare: they wait for the owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub saved: Vec<CredentialInfo>,
+    /// Domains, credentials and commands that its text mentions; those that would not be granted come first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<Mention>,
     /// Warnings for the owner: hidden characters, a missing credential, a proposal that is not granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// A name in a skill's text, and whether the powers of the approval cover it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Mention {
+    /// Domain, credential or command.
+    pub kind: MentionKind,
+    /// The name as the text has it.
+    pub name: String,
+    /// Whether a run by the skill could reach, use or call it.
+    pub granted: bool,
+}
+
+/// The kind of a name in a skill's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MentionKind {
+    /// A domain of an address.
+    Domain,
+    /// A variable or placeholder of a secret.
+    Credential,
+    /// A command or language that no tool here runs.
+    Command,
 }
 
 /// Starting point of the powers that an approval would grant.
@@ -226,6 +262,18 @@ pub struct RollbackRequest {
     pub to: Option<String>,
 }
 
+/// The skill after a rollback.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillRollback {
+    /// The skill as lists show it.
+    #[serde(flatten)]
+    pub skill: SkillSummary,
+    /// Path of the replaced files, if they could not be read as a skill. They are kept until a person removes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_aside: Option<String>,
+}
+
 /// Verifies one skill, or all.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -264,4 +312,53 @@ pub struct AddRequest {
     /// An absolute path of a directory, archive, `SKILL.md` or component; or an `http(s)` URL of an archive, a
     /// `SKILL.md` or a component.
     pub source: String,
+}
+
+/// Updates a skill from the source that it was added from.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FetchRequest {
+    /// The skill's name or place.
+    pub skill: String,
+    /// Only compares with the source, and changes nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub check: bool,
+}
+
+/// The result of comparing a skill with its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FetchOutcome {
+    /// The source has the same bytes.
+    Unchanged,
+    /// The source has other bytes, and the skill was left as it is.
+    Newer,
+    /// The bytes of the source were put in place.
+    Updated,
+}
+
+/// A skill compared with its source, and updated if that was asked for.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillFetch {
+    /// The skill's own name.
+    pub name: SkillName,
+    /// Its skills directory and entry.
+    pub place: SkillPlace,
+    /// The path or URL that was read.
+    pub source: String,
+    /// The outcome of the update.
+    pub outcome: FetchOutcome,
+    /// Hash of the files before.
+    pub from: ContentHash,
+    /// Hash of the source's files.
+    pub to: ContentHash,
+    /// The status of the files that are in place now. An update never approves.
+    pub status: SkillStatus,
+    /// Whether the files had been changed here since they came from the source.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed_here: bool,
+    /// The differences between them, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<SkillDiff>,
 }

@@ -4,6 +4,7 @@
 
 use base::{AgentName, RunId, Timestamp};
 use grants::Agreement;
+use llm::MicroUsd;
 use motor::{
     Artifact, CreditBudget, FailureSummary, InstalledSkill, RunError, RunRecord, RunStatus, SkillLabel, Waiting,
 };
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct TaskSummary {
     /// Id of the run.
-    pub id: RunId,
+    pub run_id: RunId,
     /// The agent that the run belongs to.
     pub agent: AgentName,
     /// The current status of the run.
@@ -49,13 +50,25 @@ pub struct TaskSummary {
     pub staged: u32,
     /// Tokens of all prompts.
     pub input_tokens: u64,
+    /// Those of them that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    pub cached_input_tokens: u64,
     /// Tokens of all replies.
     pub output_tokens: u64,
-    /// Cost in US dollars, if prices are known.
+    /// Cost in US dollars of the replies whose price is known; absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// Number of replies whose price is unknown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_replies: u32,
+    /// The most that the run may cost in US dollars; absent without a cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_cap: Option<MicroUsd>,
     /// Energy used so far.
     pub energy: f64,
+    /// The seed of its random numbers and its clock; absent without one (SPEC SIM-1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u32>,
     /// Number of times that a host resumed it.
     pub resumes: u32,
     /// The current attempt; the first is 0.
@@ -102,7 +115,7 @@ pub struct TaskSummary {
 impl From<RunRecord> for TaskSummary {
     fn from(record: RunRecord) -> Self {
         Self {
-            id: record.id,
+            run_id: record.id,
             agent: record.agent,
             status: record.status,
             task: record.task,
@@ -118,9 +131,13 @@ impl From<RunRecord> for TaskSummary {
             errors: record.errors,
             staged: record.staged,
             input_tokens: record.input_tokens,
+            cached_input_tokens: record.cached_input_tokens,
             output_tokens: record.output_tokens,
             cost_usd: record.cost_usd,
+            unpriced_replies: record.unpriced_replies,
+            usd_cap: record.money.cap,
             energy: record.energy,
+            seed: record.grant.seed,
             resumes: record.resumes,
             attempt: record.attempt,
             web_sources: record.web_sources,
@@ -140,5 +157,10 @@ impl From<RunRecord> for TaskSummary {
 }
 
 fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero_u64(number: &u64) -> bool {
     *number == 0
 }

@@ -2,34 +2,42 @@
 
 use std::path::Path;
 
+use base::text::{Foreign, did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use toml_edit::{DocumentMut, Item, Table, Value as TomlValue};
 
-use super::{Config, flatten, invalid, keys, parse, read_text, set, to_tree};
+use super::{Config, ConfigFault, flatten, invalid, keys, parse, read_text, set, to_tree};
 use crate::config::ValueSource;
 
-/// Writes a key of the file: as a TOML value if the text is one that fits, otherwise as a string. A missing file is made.
+/// Writes a key of the file: as a TOML value if the text is one, or a JSON object, that fits, otherwise as a string. A
+/// missing file is made.
 ///
 /// # Errors
 /// If there is no such key, the value does not fit, or the file cannot be read or written: it stays as it is then.
 pub fn set_in_file(file: &Path, key: &str, text: &str) -> Result<(), Refusal> {
     let string = || TomlValue::from(text);
-    let written = |value: TomlValue| change(file, |document| insert(document, key, value));
-    match text.trim().parse::<TomlValue>() {
-        Ok(value) if !value.is_str() => written(value).or_else(|refusal| written(string()).map_err(|_| refusal)),
-        Ok(value) => written(value),
-        Err(_) => written(string()),
+    let written = |value: TomlValue| change(file, Some(key), |document| insert(document, key, value));
+    match text.trim().parse::<TomlValue>().ok().or_else(|| of_json(text)) {
+        Some(value) if !value.is_str() => written(value).or_else(|refusal| written(string()).map_err(|_| refusal)),
+        Some(value) => written(value),
+        None => written(string()),
     }
 }
 
-/// Takes a key out of the file. Gives whether it was there.
+/// A JSON object, the form in which `motor config show` prints a table.
+fn of_json(text: &str) -> Option<TomlValue> {
+    let table: toml::Table = serde_json::from_str(text).ok()?;
+    toml::Value::Table(table).to_string().parse().ok()
+}
+
+/// Takes a key out of the file, also if other values of it do not fit. Gives whether it was there.
 ///
 /// # Errors
 /// As [`set_in_file`].
 pub fn unset_in_file(file: &Path, key: &str) -> Result<bool, Refusal> {
     let (section, name) = split(key)?;
     let mut was_there = false;
-    change(file, |document| {
+    change(file, None, |document| {
         let table = document.get_mut(section).and_then(Item::as_table_like_mut);
         was_there = table.is_some_and(|table| table.remove(name).is_some());
         Ok(())
@@ -42,14 +50,19 @@ pub fn unset_in_file(file: &Path, key: &str) -> Result<bool, Refusal> {
 /// # Errors
 /// If it is not TOML, has an unknown key, or a value that does not fit.
 pub fn check_text(file: &Path, text: &str) -> Result<(), Refusal> {
+    faults(file, text)?.into_iter().next().map_or(Ok(()), |fault| Err(fault.refusal))
+}
+
+/// The values of a text that do not fit.
+fn faults(file: &Path, text: &str) -> Result<Vec<ConfigFault>, Refusal> {
     let values = parse(file, text)?;
     let mut tree = to_tree(&Config::default())?;
     let known = keys(&tree);
     let mut origins = std::collections::BTreeMap::new();
-    for (key, value) in flatten(&values, &known) {
-        set(&mut tree, &mut origins, &known, &key, value, ValueSource::File(file.to_owned()))?;
-    }
-    Ok(())
+    let mut take = |(key, value): (String, _)| {
+        set(&mut tree, &mut origins, &known, &key, value, ValueSource::File(file.to_owned())).err()
+    };
+    Ok(flatten(&values, &known).into_iter().filter_map(&mut take).collect())
 }
 
 /// Replaces the file by a text that loads.
@@ -58,6 +71,10 @@ pub fn check_text(file: &Path, text: &str) -> Result<(), Refusal> {
 /// As [`check_text`], or if the file cannot be written.
 pub fn replace_text(file: &Path, text: &str) -> Result<(), Refusal> {
     check_text(file, text)?;
+    write(file, text)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     // A link stays a link: people keep such files elsewhere.
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let failed = |reason: String| {
@@ -78,13 +95,25 @@ pub fn text_of(file: &Path) -> Result<String, Refusal> {
     Ok(read_text(file, false)?.unwrap_or_default())
 }
 
-fn change(file: &Path, change: impl FnOnce(&mut DocumentMut) -> Result<(), Refusal>) -> Result<(), Refusal> {
+/// Changes the file. Refused if the result has a value that does not fit; if no key is `set`, only if it is a new one, so
+/// that several can be taken out one after another.
+fn change(
+    file: &Path,
+    set: Option<&str>,
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
     let text = text_of(file)?;
-    parse(file, &text)?;
+    let before = faults(file, &text)?;
     let mut document: DocumentMut = text.parse().map_err(|error| invalid(format!("`{}`: {error}", file.display())))?;
     change(&mut document)?;
     let changed = document.to_string();
-    if changed == text { Ok(()) } else { replace_text(file, &changed) }
+    let is_old = |fault: &ConfigFault| set.is_none() && before.iter().any(|old| old.key == fault.key);
+    match faults(file, &changed)?.into_iter().find(|fault| !is_old(fault)) {
+        Some(fault) if set == Some(fault.key.as_str()) => Err(invalid(fault.refusal.reason)),
+        Some(fault) => Err(fault.refusal),
+        None if changed == text => Ok(()),
+        None => write(file, &changed),
+    }
 }
 
 fn insert(document: &mut DocumentMut, key: &str, value: TomlValue) -> Result<(), Refusal> {
@@ -107,7 +136,12 @@ fn insert(document: &mut DocumentMut, key: &str, value: TomlValue) -> Result<(),
 }
 
 fn split(key: &str) -> Result<(&str, &str), Refusal> {
-    key.split_once('.').ok_or_else(|| invalid(format!("`{key}` is no key: write `section.key`")))
+    key.split_once('.').ok_or_else(|| {
+        let known = to_tree(&Config::default()).map(|tree| keys(&tree)).unwrap_or_default();
+        let ends = known.iter().filter_map(|known| Some((known.split_once('.')?.1, known)));
+        let meant = did_you_mean(nearest(key, ends));
+        invalid(format!("`{}` is no key: write `section.key`{meant}", Foreign(key).escaped(60)))
+    })
 }
 
 #[cfg(test)]
@@ -136,7 +170,12 @@ mod tests {
             ("models.motor", "'openai/x'", FILE.replace("'ollama/a'", "'openai/x'")),
             ("models.retries", "2", format!("{FILE}retries = 2\n")),
             ("code.timeout_ms", "5", format!("{FILE}\n[code]\ntimeout_ms = 5\n")),
-            ("network.private", "['10.0.0.1']", format!("{FILE}\n[network]\nprivate = ['10.0.0.1']\n")),
+            ("network.private", "['10.0.0.1:80']", format!("{FILE}\n[network]\nprivate = ['10.0.0.1:80']\n")),
+            (
+                "prices.openai/test",
+                r#"{"input":1,"output":2.5}"#,
+                format!("{FILE}\n[prices]\n\"openai/test\" = {{ input = 1, output = 2.5 }}\n"),
+            ),
         ] {
             assert_eq!(edited(FILE, |file| set_in_file(file, key, text)), Ok(expected), "{key}");
         }
@@ -154,9 +193,10 @@ mod tests {
     fn a_wrong_change_changes_nothing() {
         for (before, key, text, says) in [
             (FILE, "limits.feul", "9", "did you mean `limits.fuel`"),
+            (FILE, "limit.fuel", "9", "did you mean `limits.fuel`"),
             (FILE, "limits.fuel", "many", "`limits.fuel`"),
             (FILE, "models.motor", "opnai/x", "unknown provider"),
-            (FILE, "fuel", "9", "is no key"),
+            (FILE, "fuel", "9", "is no key: write `section.key`; did you mean `limits.fuel`"),
             ("[limits\n", "limits.fuel", "9", "line 1"),
             ("limits = 7\n", "limits.fuel", "9", "is no section"),
         ] {
@@ -171,5 +211,18 @@ mod tests {
         let file = directory.path().join("config/motor.toml");
         set_in_file(&file, "limits.fuel", "9").unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "[limits]\nfuel = 9\n");
+    }
+
+    #[test]
+    fn wrong_values_are_taken_out_one_after_another() {
+        let file = "[network]\nresolver = 'here'\nwrites = ['POST']\n";
+        let one = edited(file, |file| unset_in_file(file, "network.resolver").map(|_| ())).unwrap();
+        assert_eq!(one, "[network]\nwrites = ['POST']\n");
+        let error = edited(&one, |file| set_in_file(file, "limits.fuel", "9")).unwrap_err();
+        assert!(error.contains("`network.writes`"), "{error}");
+        assert_eq!(
+            edited(&one, |file| unset_in_file(file, "network.writes").map(|_| ())),
+            Ok("[network]\n".to_owned())
+        );
     }
 }

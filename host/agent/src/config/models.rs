@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use llm::{ModelRef, RoleSettings};
-use providers::{Effort, Price, ProviderSettings, Writing};
+use llm::{ModelPrice, ModelRef, Provider, RoleSettings};
+use providers::{Effort, ProviderSettings, Writing};
 use serde::{Deserialize, Serialize};
 
 use crate::Env;
@@ -49,18 +49,8 @@ pub struct ModelsConfig {
     pub retry_first_ms: u64,
     /// Ask for tool calls as schema-constrained JSON text instead of natively: for small models. Default off.
     pub constrained: bool,
-    /// US dollars for a million tokens by `provider/model`, for endpoints that do not report the cost of a call.
+    /// The older place of `[prices]`, with precedence over it: US dollars for a million tokens by `provider/model`.
     pub prices: BTreeMap<String, ModelPrice>,
-}
-
-/// The price of a model, in US dollars for a million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelPrice {
-    /// Price of the prompt, per million tokens.
-    pub input: f64,
-    /// Price of the reply, per million tokens.
-    pub output: f64,
 }
 
 impl Default for ModelsConfig {
@@ -90,6 +80,37 @@ impl Default for ModelsConfig {
 }
 
 impl ModelsConfig {
+    /// Checks that a model can be called with these settings.
+    ///
+    /// # Errors
+    /// With the first that is out of its range or no address, in words that name the key.
+    pub fn check(&self) -> Result<(), String> {
+        let least = [
+            ("output_tokens", self.output_tokens.map_or(1, u64::from)),
+            ("deadline_seconds", self.deadline_seconds),
+            ("idle_seconds", self.idle_seconds),
+        ];
+        if let Some((key, value)) = least.into_iter().find(|(_, value)| *value == 0) {
+            return Err(format!("`models.{key}` is {value}: use a whole number, at least 1"));
+        }
+        if let Some(value) = self.temperature.filter(|value| !(0.0..=2.0).contains(value)) {
+            return Err(format!("`models.temperature` is {value}: use a number from 0 to 2"));
+        }
+        for (key, provider, url) in [
+            ("openai_url", Provider::OpenAi, &self.openai_url),
+            ("openrouter_url", Provider::OpenRouter, &self.openrouter_url),
+            ("anthropic_url", Provider::Anthropic, &self.anthropic_url),
+            ("gemini_url", Provider::Gemini, &self.gemini_url),
+            ("ollama_url", Provider::Ollama, &self.ollama_url),
+        ] {
+            let checked = url.as_deref().map_or(Ok(()), |url| ProviderSettings::check_address(provider, url));
+            // The address itself may have a password in it.
+            checked
+                .map_err(|why| format!("`models.{key}` is no address, such as `http://127.0.0.1:8080/v1`: {why}"))?;
+        }
+        Ok(())
+    }
+
     /// Which models serve which roles.
     #[must_use]
     pub fn roles(&self) -> RoleSettings {
@@ -123,9 +144,6 @@ impl ModelsConfig {
         settings.limits.idle = Duration::from_secs(self.idle_seconds);
         settings.retries.max = self.retries;
         settings.retries.first = Duration::from_millis(self.retry_first_ms);
-        let prices = self.prices.iter();
-        settings.prices =
-            prices.map(|(model, price)| (model.clone(), Price { input: price.input, output: price.output })).collect();
         settings
     }
 }

@@ -1,4 +1,4 @@
-//! `[retention]`: how long finished runs are kept.
+//! `[retention]`: how long finished runs and unused conversations are kept.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ const DAY: u64 = 24 * 3_600;
 const UNITS: [(&str, u64); 4] = [("d", DAY), ("h", 3_600), ("m", 60), ("s", 1)];
 const SIZES: [(&str, u64); 5] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("B", 1)];
 
-/// `[retention]`. Runs that are not over are never deleted.
+/// `[retention]`. Runs that are not over, and conversations in which anything is under way, are never deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
@@ -21,11 +21,24 @@ pub struct RetentionConfig {
     pub bytes: ByteSize,
     /// Runs that are over and kept; the oldest go first; 0: any number. Default 10,000.
     pub runs: u64,
+    /// How long a conversation is kept after its last event, judged as the age of runs. Default 365 days.
+    pub conversation_age: Age,
+    /// Bytes that the conversations of all agents may have together; the longest unused go first. Default 1 GiB.
+    pub conversation_bytes: ByteSize,
+    /// Conversations that are kept; the longest unused go first; 0: any number. Default 10,000.
+    pub conversations: u64,
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { age: Age(Some(Duration::from_secs(30 * DAY))), bytes: ByteSize(Some(2 << 30)), runs: 10_000 }
+        Self {
+            age: Age(Some(Duration::from_secs(30 * DAY))),
+            bytes: ByteSize(Some(2 << 30)),
+            runs: 10_000,
+            conversation_age: Age(Some(Duration::from_secs(365 * DAY))),
+            conversation_bytes: ByteSize(Some(1 << 30)),
+            conversations: 10_000,
+        }
     }
 }
 
@@ -132,7 +145,11 @@ mod tests {
             assert_eq!((Age::parse(text), ByteSize::parse(text)), (None, None), "{text}");
         }
         let default = serde_json::to_value(RetentionConfig::default()).unwrap();
-        assert_eq!(default, serde_json::json!({ "age": "30d", "bytes": "2GiB", "runs": 10_000 }));
+        let expected = serde_json::json!({
+            "age": "30d", "bytes": "2GiB", "runs": 10_000,
+            "conversation_age": "365d", "conversation_bytes": "1GiB", "conversations": 10_000,
+        });
+        assert_eq!(default, expected);
         assert_eq!(serde_json::from_value::<RetentionConfig>(default).unwrap(), RetentionConfig::default());
         let wrong = serde_json::from_str::<RetentionConfig>(r#"{"age":30}"#).unwrap_err();
         assert!(wrong.to_string().contains("string"), "{wrong}");

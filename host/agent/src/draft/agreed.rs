@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base::{AgentName, ConsentRecord, ContentHash, Refusal, RefusalCode};
 use grants::{Agreement, Grant};
+use llm::MicroUsd;
 use motor::MotorConfig;
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ struct Plan<'a> {
     max_iterations: u32,
     timeout_ms: u64,
     may_ask: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_usd: Option<MicroUsd>,
 }
 
 /// Stands for the hash of a plan that has none yet. No plan has it.
@@ -56,6 +59,7 @@ pub(crate) fn hash(
         max_iterations: config.iterations(request.max_iterations)?,
         timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
         may_ask: !request.unattended,
+        budget_usd: request.budget_usd,
     };
     let bytes = serde_json::to_vec(&plan).map_err(|error| {
         Refusal::new(RefusalCode::InvalidRequest, format!("the plan cannot be written as JSON: {error}"))
@@ -131,6 +135,7 @@ mod tests {
             other(ActRequest { max_iterations: Some(6), ..request() }),
             other(ActRequest { timeout_ms: Some(7_000), ..request() }),
             other(ActRequest { unattended: true, ..request() }),
+            other(ActRequest { budget_usd: MicroUsd::from_usd(0.5), ..request() }),
             other(ActRequest { files: vec![file], ..request() }),
             other(ActRequest { agent: AgentName::parse("other").unwrap(), ..request() }),
         ];

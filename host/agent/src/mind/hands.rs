@@ -4,19 +4,22 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use base::{Refusal, RunId};
-use cognition::{AskedBy, Delegation, Hands, RunAnswer, RunDecision, RunView};
+use base::{AgentName, Refusal, RunId};
+use cognition::{AskedBy, Consolidation, Delegation, Hands, RunAnswer, RunDecision, RunView, SensedSignals};
 use grants::RunConsent;
 use motor::{Approval, ApprovalItem, RunRecord, Scope, ShownField, ValueOrigin, Waiting};
+use neurons::NeuronStatus;
 use serde_json::json;
 
 use crate::Runs;
 use crate::api::{ActRequest, Caller};
+use crate::neuron::{Neurons, consolidate};
 use crate::task::{ApproveTask, RespondRequest, RetryTask};
 
 /// Acts by the runs of a home.
 pub(super) struct RunHands {
     pub runs: Arc<Runs>,
+    pub neurons: Neurons,
 }
 
 #[async_trait]
@@ -73,6 +76,27 @@ impl Hands for RunHands {
     async fn key_of(&self, run: &RunId) -> Result<Option<String>, Refusal> {
         self.runs.motor.key_of(run)
     }
+
+    async fn consolidate(&self, consolidation: Consolidation) -> Result<serde_json::Value, Refusal> {
+        let neuron = consolidate(&self.neurons, consolidation).await?;
+        let next = match neuron.status {
+            NeuronStatus::Quarantined => "it passed its quarantine; the owner decides with `motor neuron approve`",
+            NeuronStatus::Rejected => "the quarantine refused it; mend the code in a run, or the scenarios",
+            _ => "it was proposed before",
+        };
+        Ok(json!({ "neuron": neuron.draft.name, "status": neuron.status, "fault": neuron.fault, "next": next }))
+    }
+
+    async fn sensed(&self, agent: &AgentName, limit: usize) -> Result<SensedSignals, Refusal> {
+        let found = self.neurons.signals(agent, None, limit).await?;
+        let mut sources: Vec<String> = found.iter().flat_map(|signal| signal.sources.clone()).collect();
+        sources.sort();
+        sources.dedup();
+        let shown = found.iter().map(
+            |signal| json!({ "neuron": signal.neuron, "kind": signal.kind, "at": signal.at, "data": signal.data }),
+        );
+        Ok(SensedSignals { report: shown.collect(), sources })
+    }
 }
 
 fn view(record: RunRecord) -> RunView {
@@ -93,13 +117,15 @@ fn view(record: RunRecord) -> RunView {
         agent: record.agent,
         waiting: record.waiting.map(asked),
         report,
+        sources: record.web_sources,
     }
 }
 
 fn asked(waiting: Waiting) -> AskedBy {
     match waiting {
         Waiting::Input(question) => {
-            AskedBy::Question { id: question.id, text: question.question, choices: question.choices }
+            let is_ceiling = question.ceiling.is_some();
+            AskedBy::Question { id: question.id, text: question.question, choices: question.choices, is_ceiling }
         }
         Waiting::Approval(approval) => {
             let summaries = approval.items.iter().flat_map(shown).chain(context(&approval)).collect();

@@ -69,6 +69,7 @@ impl Observer for PeerNotes {
             }
             None => self.reflections.inject(&conversation.agent, &mut section),
         }
+        self.reflections.advise(&conversation.agent, conversation.peer.as_ref(), &mut section);
         (!section.is_empty()).then_some(section)
     }
 }

@@ -27,6 +27,13 @@ pub(crate) struct ReceiptKey {
     turn: Arc<Mutex<()>>,
 }
 
+/// The key of a home that has one.
+struct ExistingKey {
+    key: SigningKey,
+    /// Whether the public half lies beside it.
+    is_published: bool,
+}
+
 impl ReceiptKey {
     /// The key in that directory. Nothing is read or made yet.
     pub fn new(directory: PathBuf) -> Self {
@@ -37,21 +44,34 @@ impl ReceiptKey {
     pub fn open(&self) -> Result<SigningKey, Refusal> {
         // The lock protects no data that a panic could leave half-changed.
         let _turn = self.turn.lock();
-        let key = match (self.read(PRIVATE_KEY)?, self.read(PUBLIC_KEY)?) {
-            (None, None) => {
+        match self.existing()? {
+            Some(ExistingKey { key, is_published: true }) => Ok(key),
+            Some(ExistingKey { key, is_published: false }) => {
+                self.publish(&key)?;
+                Ok(key)
+            }
+            None => {
                 let key = SigningKey::generate().map_err(|error| broken(PRIVATE_KEY, &error.to_string()))?;
                 let text = key.to_text().map_err(|error| broken(PRIVATE_KEY, &error.to_string()))?;
                 create_file(&self.directory, PRIVATE_KEY, text.as_bytes())?;
                 self.publish(&key)?;
                 // Read back as every later host will read it.
                 let text = self.read(PRIVATE_KEY)?.ok_or_else(|| broken(PRIVATE_KEY, "is gone"))?;
-                private(&text)?
+                private(&text)
             }
-            (Some(text), None) => {
-                let key = private(&text)?;
-                self.publish(&key)?;
-                key
-            }
+        }
+    }
+
+    /// The public half of the key, as [`ReceiptKey::open`] would use it. `None` if there never was one. Makes nothing.
+    pub fn check(&self) -> Result<Option<PublicKey>, Refusal> {
+        let _turn = self.turn.lock();
+        Ok(self.existing()?.map(|existing| existing.key.public()))
+    }
+
+    fn existing(&self) -> Result<Option<ExistingKey>, Refusal> {
+        match (self.read(PRIVATE_KEY)?, self.read(PUBLIC_KEY)?) {
+            (None, None) => Ok(None),
+            (Some(text), None) => Ok(Some(ExistingKey { key: private(&text)?, is_published: false })),
             (Some(text), Some(public)) => {
                 let key = private(&text)?;
                 let public = public.trim().parse::<PublicKey>();
@@ -59,11 +79,10 @@ impl ReceiptKey {
                 if public != key.public() {
                     return Err(broken(PUBLIC_KEY, "belongs to another key than the one beside it"));
                 }
-                key
+                Ok(Some(ExistingKey { key, is_published: true }))
             }
-            (None, Some(_)) => return Err(broken(PRIVATE_KEY, "is missing")),
-        };
-        Ok(key)
+            (None, Some(_)) => Err(broken(PRIVATE_KEY, "is missing")),
+        }
     }
 
     fn publish(&self, key: &SigningKey) -> Result<(), Refusal> {
@@ -120,6 +139,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("config");
         let keys = ReceiptKey::new(directory.clone());
+        assert_eq!((keys.check().unwrap(), directory.exists()), (None, false), "nothing is made");
         let all: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| keys.open().unwrap().public())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -132,6 +152,7 @@ mod tests {
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
         // After a crash between the two, or after the owner removed it.
         fs::remove_file(directory.join(PUBLIC_KEY)).unwrap();
+        assert_eq!((keys.check().unwrap(), directory.join(PUBLIC_KEY).exists()), (Some(all[0]), false));
         assert_eq!(keys.open().unwrap().public(), all[0]);
         assert!(directory.join(PUBLIC_KEY).exists());
     }
@@ -171,6 +192,7 @@ mod tests {
             spoil(home.path());
             let after = fs::read(home.path().join(PRIVATE_KEY)).ok();
             let refusal = keys.open().unwrap_err();
+            assert_eq!(keys.check().unwrap_err(), refusal, "{name}");
             assert_eq!(refusal.code, RefusalCode::StateUnusable, "{name}");
             assert!(refusal.reason.contains(said) && refusal.remedy.is_some(), "{name}: {refusal:?}");
             assert_eq!(fs::read(home.path().join(PRIVATE_KEY)).ok(), after, "{name}");

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use base::{ContentHash, Refusal, RefusalCode, RunId};
 use receipts::{MAX_BYTES, PublicKey, ReceiptOutcome, SignedReceipt, VerifyError, tree};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::{Links, open_regular};
 
@@ -36,7 +37,7 @@ pub struct VerifyRequest {
 }
 
 /// A receipt that passed verification.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
     /// The run it describes.
@@ -44,6 +45,7 @@ pub struct Verification {
     /// The outcome of the run.
     pub status: ReceiptOutcome,
     /// The key that signed the receipt.
+    #[schemars(with = "String")]
     pub key: PublicKey,
     /// Parts that were compared and match the receipt.
     pub checked: Vec<CheckedFile>,
@@ -54,7 +56,7 @@ pub struct Verification {
 }
 
 /// A part that matches the receipt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedFile {
     /// `signature`, `key`, `artifacts`, `skill` or `component`.
@@ -64,7 +66,7 @@ pub struct CheckedFile {
 }
 
 /// A part that was not compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UncheckedFile {
     /// The part, named as in [`CheckedFile`].

@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use base::text::Foreign;
 use base::{AgentName, Refusal};
 use cortex::{
-    CycleSummaries, Prompt, Proposals, ProposedAssessment, ProposedBelief, Reflector, ReflectorError, ReflectorName,
-    SkipCode,
+    CycleSummaries, Promiser, Prompt, Proposals, ProposedAssessment, ProposedBelief, ProposedCommitment,
+    ProposedDirective, ProposedGuidance, Reflector, ReflectorError, ReflectorName, SkipCode, UsedReflector,
 };
 use runtime::{
-    AssessmentProposal, BeliefProposal, Limits, Note, NoteSink, Outcome, ReflectionPrompt, ReflectionProposals,
-    ReflectorCall, ReflectorComponent,
+    AssessmentProposal, BeliefProposal, CommitmentProposal, DirectiveProposal, GuidanceProposals, Limits, Note,
+    NoteSink, Outcome, ReflectionPrompt, ReflectionProposals, ReflectorCall, ReflectorComponent,
 };
 use tokio::sync::OnceCell;
 
@@ -80,6 +80,11 @@ fn log_of(agent: AgentName) -> NoteSink {
 
 #[async_trait]
 impl Reflector for GuestReflector {
+    fn used(&self) -> UsedReflector {
+        let hash = self.component.get().map(|component| component.component().hash());
+        UsedReflector { name: self.name.clone(), hash }
+    }
+
     async fn prompt(&self, summaries: &CycleSummaries) -> Result<Prompt, ReflectorError> {
         let facts = serde_json::to_string(summaries)
             .map_err(|error| ReflectorError::new(SkipCode::PromptInvalid, error.to_string()))?;
@@ -89,8 +94,15 @@ impl Reflector for GuestReflector {
     }
 
     async fn proposals(&self, reply: &str) -> Result<Proposals, ReflectorError> {
-        let read = self.component().await?.interpret(reply, self.call()).await;
-        Ok(proposals(ended(read.outcome, SkipCode::ReplyUnreadable)?))
+        let component = self.component().await?;
+        let read = component.interpret(reply, self.call()).await;
+        let proposals = proposals(ended(read.outcome, SkipCode::ReplyUnreadable)?);
+        let guidance = match component.guide(reply, self.call()).await {
+            Some(read) => guidance(ended(read.outcome, SkipCode::ReplyUnreadable)?),
+            // A reflector of an earlier version has none.
+            None => ProposedGuidance::default(),
+        };
+        Ok(Proposals { guidance, ..proposals })
     }
 }
 
@@ -119,5 +131,21 @@ fn proposals(read: ReflectionProposals) -> Proposals {
         assessments: assessments.into_iter().map(assessment).collect(),
         beliefs: beliefs.into_iter().map(belief).collect(),
         summary,
+        guidance: ProposedGuidance::default(),
+    }
+}
+
+fn guidance(read: GuidanceProposals) -> ProposedGuidance {
+    let GuidanceProposals { commitments, closings, directives, drift } = read;
+    let commitment = |CommitmentProposal { key, text, by_peer, peer, due_in_minutes }| {
+        let by = if by_peer { Promiser::Peer } else { Promiser::Agent };
+        ProposedCommitment { key, text, by, peer, due_in_minutes }
+    };
+    let directive = |DirectiveProposal { key, text, peer }| ProposedDirective { key, text, peer };
+    ProposedGuidance {
+        commitments: commitments.into_iter().map(commitment).collect(),
+        closings,
+        directives: directives.into_iter().map(directive).collect(),
+        drift,
     }
 }

@@ -10,11 +10,13 @@ use base::{AgentName, Refusal, RefusalCode};
 use cortex::{CortexConfig, ModelReply, Prompt, ReflectionModel};
 use energy::Activity;
 use llm::{ChatRequest, Delta, Message, Role, take_reasoning};
+use motor::SpendBook;
 use store::{Batch, blocking};
 use tokio::sync::oneshot;
 
 use super::Reflections;
 use crate::models::{self, ModelAccess};
+use crate::spending::check_call;
 
 /// The model of one cycle.
 pub(super) struct CortexModel {
@@ -46,10 +48,14 @@ impl ReflectionModel for CortexModel {
     async fn ask(&self, prompt: Prompt) -> Result<ModelReply, Refusal> {
         let inner = &*self.reflections.0;
         let name = self.reflections.model_name(&self.config)?;
-        let (config, env, vault) = (inner.in_force.read().models.clone(), inner.env.clone(), inner.vault.clone());
+        let in_force = inner.in_force.read().clone();
+        let (config, prices) = (in_force.models.clone(), in_force.price_table());
+        let (env, vault) = (inner.env.clone(), inner.vault.clone());
+        let (spend, models) = (SpendBook::new(inner.store.clone()), [name.clone()]);
+        check_call(&in_force, &spend, &self.agent, &models, inner.clock.now())?;
         let model = blocking(move || {
             let scrubber = vault.scrubber()?;
-            ModelAccess { config, env, vault }.connect(Some(&name), None, Some(scrubber))
+            ModelAccess { config, prices, env, vault, saving: None }.connect(Some(&name), None, Some(scrubber))
         })
         .await?;
         let mut batch = Batch::new();
@@ -83,6 +89,9 @@ impl ReflectionModel for CortexModel {
             Ok(()) = stop => return Err(self.too_long()),
             reply = model.chat(&request, &mut count) => reply.map_err(|error| models::refusal(&error))?,
         };
+        let (mut batch, now) = (Batch::new(), inner.clock.now());
+        spend.add(&mut batch, &self.agent, &format!("cortex-{}", now.as_millis()), now, &reply.usage)?;
+        inner.store.commit(batch).await?;
         let reasoning = reply.reasoning.as_ref().map_or(0, String::len);
         if reply.text.len().saturating_add(reasoning) > most {
             return Err(self.too_long());

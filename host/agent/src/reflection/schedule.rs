@@ -1,4 +1,4 @@
-//! When cycles begin: soon after an observation that starts one, and now and then for the timer and for settings that changed.
+//! When cycles begin, and when overdue commitments are told: soon after an observation that starts one, and now and then for the timer and for settings that changed.
 //!
 //! Triggers are judged without a model. A trigger during a cycle of the same agent is skipped and logged; its activity stays for
 //! the next one. Agents do not wait for each other. A host that only carries out one command schedules nothing.
@@ -35,6 +35,7 @@ impl Reflections {
         let busy: Arc<Mutex<BTreeSet<AgentName>>> = Arc::default();
         loop {
             self.refresh().await;
+            self.tell_overdue().await;
             for (agent, cortex) in self.open_cortexes() {
                 let triggers = cortex.due();
                 if triggers.is_empty() {

@@ -11,7 +11,14 @@ use crate::config::{Age, ByteSize, LoadedConfig};
 use crate::{Host, HostOptions};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-const NEVER: RetentionConfig = RetentionConfig { age: Age(None), bytes: ByteSize(None), runs: 0 };
+const NEVER: RetentionConfig = RetentionConfig {
+    age: Age(None),
+    bytes: ByteSize(None),
+    runs: 0,
+    conversation_age: Age(None),
+    conversation_bytes: ByteSize(None),
+    conversations: 0,
+};
 
 /// A host that starts nothing by itself.
 struct Fixture {
@@ -102,7 +109,7 @@ async fn a_run_that_a_consumer_has_yet_to_hear_of_stays() {
     for run in [&told, &yet] {
         let body = signals::MotorResult::new(run.clone(), signals::SignalStatus::Completed);
         let mut batch = Batch::new();
-        let staged = inner.signals.stage(&mut batch, &base::AgentName::default(), body).await.unwrap();
+        let staged = inner.signals.stage(&mut batch, &base::AgentName::default(), body, signals::TTL).await.unwrap();
         inner.runs.store.commit(batch).await.unwrap();
         staged.deliver();
     }

@@ -10,7 +10,7 @@ use skills::install::{ExpectedState, put, put_file};
 use skills::policy::{SkillProvenance, write_file};
 use skills::snapshot::{read, read_archive, read_component};
 use skills::trust::Subject;
-use skills::{SkillBounds, SkillError, SkillForm, SkillPlace, SkillSummary, Snapshot};
+use skills::{Manifest, SkillBounds, SkillError, SkillForm, SkillPlace, SkillSummary, Snapshot};
 use store::{Links, blocking, open_regular};
 
 use super::Skills;
@@ -18,10 +18,10 @@ use super::download::download;
 use crate::api::skills::AddRequest;
 
 /// A source that was read.
-struct SkillSource {
-    snapshot: Snapshot,
+pub(super) struct SkillSource {
+    pub(super) snapshot: Snapshot,
     /// Its name at the origin.
-    entry: String,
+    pub(super) entry: String,
     /// The source as the caller wrote it.
     said: String,
 }
@@ -33,24 +33,28 @@ impl Skills {
     /// If it cannot be fetched or read, or its name is taken; `consent_needed` for a URL without the owner's consent,
     /// because it is fetched in the owner's name.
     pub async fn add(&self, request: AddRequest, consent: Option<Consent>) -> Result<SkillSummary, Refusal> {
-        let library = &self.environment.skills;
-        let bounds = *library.bounds();
-        let source = match url(&request.source) {
-            Some(url) if consent.is_none() => {
+        let source = self.read_source(&request.source, consent.is_some()).await?;
+        self.add_source(source).await
+    }
+
+    /// Reads the skill at a path or URL.
+    pub(super) async fn read_source(&self, source: &str, is_consented: bool) -> Result<SkillSource, Refusal> {
+        let bounds = *self.environment.skills.bounds();
+        match url(source) {
+            Some(url) if !is_consented => {
                 let reason = format!("fetching `{url}` is for the owner to say");
-                return Err(Refusal::new(RefusalCode::ConsentNeeded, reason));
+                Err(Refusal::new(RefusalCode::ConsentNeeded, reason))
             }
             Some(url) => {
                 let (bytes, entry) = download(&self.environment.access, url, bounds.total_bytes).await?;
                 let said = url.to_owned();
-                blocking(move || Ok(SkillSource { snapshot: of_bytes(&bytes, &entry, &bounds)?, entry, said })).await?
+                blocking(move || Ok(SkillSource { snapshot: of_bytes(&bytes, &entry, &bounds)?, entry, said })).await
             }
             None => {
-                let path = PathBuf::from(&request.source);
-                blocking(move || of_path(&path, &bounds)).await?
+                let path = PathBuf::from(source);
+                blocking(move || of_path(&path, &bounds)).await
             }
-        };
-        self.add_source(source).await
+        }
     }
 
     /// Adds a skill from the bytes of a file, which is known by its name alone. An existing skill is not touched.
@@ -75,7 +79,7 @@ impl Skills {
     async fn add_source(&self, source: SkillSource) -> Result<SkillSummary, Refusal> {
         let library = &self.environment.skills;
         let SkillSource { snapshot, entry, said } = source;
-        let name = snapshot.manifest(&entry).map_err(no_skill)?.name;
+        let Manifest { name, written, .. } = snapshot.manifest(&entry).map_err(no_skill)?;
         let root =
             library.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))?;
         let place = SkillPlace {
@@ -88,7 +92,13 @@ impl Skills {
             .iter()
             .any(|known| known.name.as_deref() == Some(name.as_str()) && known.place.root == root.id)
         {
-            let reason = format!("there is a skill `{name}` already");
+            let reason = match written {
+                Some(written) => format!(
+                    "`{}` is `{name}` here, and there is a skill `{name}` already",
+                    skills::review::visible_name(&written)
+                ),
+                None => format!("there is a skill `{name}` already"),
+            };
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason)
                 .with_remedy(format!("`motor skill delete {name}` first, or change its files in place")));
         }
@@ -100,11 +110,7 @@ impl Skills {
             }
             _ => {
                 put(&directory, &at.entry, &snapshot, ExpectedState::Absent)?;
-                // The author's proposal is copied too: it is not hashed, and remains a proposal.
-                if let Some(proposal) = snapshot.proposal.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()) {
-                    write_file(&directory.join(&at.entry), proposal)?;
-                }
-                Ok(())
+                copy_proposal(&directory.join(&at.entry), &snapshot)
             }
         })
         .await?;
@@ -119,7 +125,15 @@ impl Skills {
     }
 }
 
-fn url(source: &str) -> Option<&str> {
+/// Copies the author's proposal into an added skill too: it is not hashed, and remains a proposal.
+pub(super) fn copy_proposal(directory: &Path, snapshot: &Snapshot) -> Result<(), Refusal> {
+    match snapshot.proposal.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()) {
+        Some(proposal) if snapshot.form != SkillForm::Component => Ok(write_file(directory, proposal)?),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn url(source: &str) -> Option<&str> {
     let source = source.trim();
     let scheme = source.split_once("://")?.0.to_ascii_lowercase();
     ["http", "https"].contains(&scheme.as_str()).then_some(source)

@@ -8,8 +8,10 @@ use skills::review::{Risk, SkillReview};
 use skills::{Policy, SkillError, SkillForm, SkillPlace, SkillStatus, SkillSummary, Taken, TrustRecord};
 
 use super::Skills;
+use super::mentions;
 use super::subject;
 use super::used::limit_names;
+use crate::api::PendingDecision;
 use crate::api::skills::{ApprovalQuestion, ApproveRequest, PolicyBasis, RejectRequest, UpdateRequest};
 use store::blocking;
 use toolbox::catalogue;
@@ -34,6 +36,8 @@ impl Skills {
         }
         let (policy, basis) = self.policy_for(&taken, request.policy, request.proposed, true)?;
         let warnings = self.warnings(&taken, &facts, &policy).await?;
+        let saved = self.environment.saved_for(&taken, &policy).await?;
+        let mentions = mentions::of(&facts, &policy)?;
         Ok(ApprovalQuestion {
             name: facts.name,
             place: facts.place,
@@ -46,6 +50,8 @@ impl Skills {
             instructions: facts.instructions,
             provenance: facts.provenance,
             advisory: facts.advisory,
+            saved,
+            mentions,
             warnings,
         })
     }
@@ -75,6 +81,12 @@ impl Skills {
         if request.shown.is_some_and(|shown| shown != policy) {
             return Err(SkillError::Changed.into());
         }
+        let waiting = self.environment.saved_for(&taken, &policy).await?;
+        let is_shown =
+            |one: &&PendingDecision| waiting.iter().any(|info| info.name == one.name && info.set_at == one.saved_at);
+        if request.saved.iter().filter(is_shown).count() < request.saved.len() {
+            return Err(SkillError::Changed.into());
+        }
         let trust = library.trust();
         if snapshot.form == SkillForm::Component
             && standing.record.as_ref().is_none_or(|record| record.described.is_none())
@@ -90,6 +102,13 @@ impl Skills {
         // Kept before the approval: a rollback to an approved version is always possible.
         blocking(move || Ok(versions.keep(&bytes)?)).await?;
         let record = trust.approve(&subject(&taken), policy, consent).await?;
+        for PendingDecision { name, saved_at, .. } in &request.saved {
+            // The approval stands: a credential that fails here still waits, and is accepted by itself.
+            let accepted = self.environment.access.vault.accept(name, record.name.as_str(), *saved_at).await;
+            if let Err(refusal) = accepted {
+                tracing::warn!(credential = %name, reason = %refusal, "a saved credential is not accepted");
+            }
+        }
         self.write_policy(&record).await;
         self.summary(place).await
     }
@@ -102,6 +121,7 @@ impl Skills {
         let library = &self.environment.skills;
         let taken = library.take(&request.skill).await?;
         library.trust().reject(&subject(&taken), consent, request.reason).await?;
+        self.environment.drop_undeclared(&taken).await?;
         self.summary(&taken.place).await
     }
 
@@ -255,9 +275,8 @@ impl Skills {
 
     /// A skill as lists show it, after a refresh.
     pub(super) async fn summary(&self, place: &SkillPlace) -> Result<SkillSummary, Refusal> {
-        let library = &self.environment.skills;
-        library.refresh().await?;
-        let found = library.list().await?.into_iter().find(|summary| summary.place == *place);
+        self.environment.skills.refresh().await?;
+        let found = self.list().await?.into_iter().find(|summary| summary.place == *place);
         found.ok_or_else(|| SkillError::Missing { selector: place.to_string(), nearest: None }.into())
     }
 }

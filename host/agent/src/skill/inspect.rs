@@ -79,6 +79,7 @@ fn word(capability: runtime::inspect::Capability) -> Option<String> {
         C::Workspace => "workspace",
         C::Network => "network",
         C::Credentials => "credentials",
+        C::Scripts => "scripts",
         C::Log => "log",
         C::Streams | C::Types | C::Sockets => return None,
     };

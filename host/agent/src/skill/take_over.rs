@@ -109,8 +109,8 @@ impl HostEnvironment {
                 }
             }
             (_, Some(used)) => replace(library, &place, used.hash, snapshot.clone()).await?,
-            // A run that was given one skill has no business in another that its owner approved.
-            (Some(lies), None) if used.is_some() && self.is_approved(&place, lies)? => {
+            // A run has no business in an approved skill that it was not given.
+            (Some(lies), None) if self.is_approved(&name, &place, lies)? => {
                 let from = self.extracted_from(run, changed, deleted);
                 return Ok(Some(self.propose(name, place, &snapshot, from).await?));
             }
@@ -161,30 +161,29 @@ impl HostEnvironment {
         trust.proposed(&subject, from, kept).await?;
         let short = snapshot.hash.short();
         let problem = format!(
-            "the owner approved `{name}`, and the run was given another skill; its version is kept beside it: \
+            "the owner approved `{name}`, and the run was not given it; its version is kept beside it: \
              `motor skill diff {name} --to {short}` shows it, `motor skill rollback {name} --to {short}` puts it in place"
         );
         let (place, hash) = (Some(place.to_string()), Some(snapshot.hash));
         Ok(InstalledSkill { place, hash, ..InstalledSkill::lost(name.to_string(), problem) })
     }
 
-    /// Whether the owner approved these files.
-    fn is_approved(&self, place: &SkillPlace, lies: &Snapshot) -> Result<bool, Refusal> {
-        let name = lies.manifest(&place.entry).map_err(SkillError::from)?.name;
-        Ok(self.skills.trust().standing(&name, place, lies.hash, lies.modes).status == SkillStatus::Approved)
+    /// Whether the owner approved these files as this skill.
+    fn is_approved(&self, name: &SkillName, place: &SkillPlace, lies: &Snapshot) -> Result<bool, Refusal> {
+        let theirs = lies.manifest(&place.entry).map_err(SkillError::from)?.name;
+        let standing = self.skills.trust().standing(&theirs, place, lies.hash, lies.modes);
+        Ok(theirs == *name && standing.status == SkillStatus::Approved)
     }
 
-    /// A run without this skill may write another version of it, but only over a version that the owner approved or a
-    /// run made, which is kept; never over a person's work.
+    /// A run without this skill may write another version of it, but only over one that a run made, which is kept;
+    /// never over a person's work.
     fn may_replace(&self, name: &SkillName, place: &SkillPlace, lies: &Snapshot) -> Result<(), Refusal> {
         let theirs = lies.manifest(&place.entry).map_err(SkillError::from)?.name;
         let standing = self.skills.trust().standing(&theirs, place, lies.hash, lies.modes);
-        let known = standing.status == SkillStatus::Approved
-            || standing.record.as_ref().is_some_and(|record| record.extracted_from.is_some());
-        if theirs == *name && known {
+        if theirs == *name && standing.record.as_ref().is_some_and(|record| record.extracted_from.is_some()) {
             return Ok(());
         }
-        let reason = format!("`{place}` has files that nobody approved, and they are not overwritten");
+        let reason = format!("`{place}` has files that no run made, and they are not overwritten");
         Err(Refusal::new(RefusalCode::IllegalState, reason))
     }
 

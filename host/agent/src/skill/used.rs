@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base::text::{Foreign, did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use grants::{Admission, Grant, SkillGrant};
 use motor::SkillLabel;
@@ -28,9 +29,8 @@ pub(crate) fn briefing(skill: &SkillGrant, manifest: &Manifest) -> String {
     let rest = if shown.len() < body.len() { "\n\n(cut here: the rest is in `/workspace/SKILL.md`)" } else { "" };
     let text = match skill.admission {
         Admission::Approved => format!(
-            "# Skill `{}`\nThe owner approved this skill: work by it. Its files are in the workspace (`SKILL.md`, \
-             `references/`, `scripts/`); read them where the text below points to them.\n{HEALING}\n\n<skill>\n{shown}\
-             {rest}\n</skill>",
+            "# Skill `{}`\nThe owner approved this skill: work by it. Its files are in the workspace; read them where the text \
+             points to them. {HEALING}\n\n<skill>\n{shown}{rest}\n</skill>",
             skill.name
         ),
         _ => format!(
@@ -47,9 +47,8 @@ pub(crate) fn briefing(skill: &SkillGrant, manifest: &Manifest) -> String {
 }
 
 const HEALING: &str = "\
-If its instructions are out of date (an endpoint moved, a method is gone): find out what is right, do the task that way, and \
-then correct the skill's files in place, so that the next run need not find out again. What you change is reviewed before it is \
-used. For a domain that you were not granted, ask with `request_approval`.";
+If it is out of date, find out what is right, do the task that way, and then correct the skill's files in place: changes are \
+reviewed before they are used.";
 
 const REVIEW: &str = "\
 # Security review of a skill
@@ -79,6 +78,14 @@ pub(crate) fn limits(host: &Limits, grant: &Grant) -> Result<Limits, Refusal> {
 /// # Errors
 /// If a limit's name is unknown.
 pub(crate) fn lowered(host: &Limits, policy: &BTreeMap<String, u64>) -> Result<Limits, Refusal> {
+    let known = limit_names();
+    if let Some(name) = policy.keys().find(|name| !known.contains(name)) {
+        let meant = did_you_mean(nearest(name, known.iter().map(|known| (known.as_str(), known))));
+        let reason = format!("limits: unknown limit `{}`{meant}", Foreign(name).escaped(60));
+        return Err(
+            Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(format!("there are: {}", known.join(", ")))
+        );
+    }
     let unknown = |error: serde_json::Error| Refusal::new(RefusalCode::InvalidRequest, format!("limits: {error}"));
     let mut all = serde_json::to_value(host).map_err(unknown)?;
     if let Some(all) = all.as_object_mut() {

@@ -4,11 +4,11 @@ use base::{ContentHash, Refusal, RefusalCode};
 use consent::Consent;
 use skills::review::{diff, power_changes};
 use skills::trust::Subject;
-use skills::{Policy, SkillSummary, Snapshot, Taken, TrustRecord};
+use skills::{Policy, SkillError, SkillPlace, Snapshot, Taken, TrustRecord};
 
 use super::Skills;
 use super::replace;
-use crate::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillVersion};
+use crate::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillRollback, SkillVersion};
 use store::blocking;
 
 impl Skills {
@@ -18,7 +18,7 @@ impl Skills {
     /// If the skill does not exist.
     pub async fn versions(&self, selector: &str) -> Result<Vec<SkillVersion>, Refusal> {
         let library = &self.environment.skills;
-        let place = library.find(selector).await?;
+        let place = self.place(selector).await?;
         let found = library.list().await?.into_iter().find(|summary| summary.place == place);
         let lies = found.and_then(|summary| summary.hash);
         let records = library.trust().of_place(&place)?;
@@ -66,42 +66,57 @@ impl Skills {
     }
 
     /// Replaces the skill's files by an earlier version, and approves it with the policy it had; or by a version that a
-    /// run made for it, which is not approved. The replaced version is kept.
+    /// run made for it, which is not approved. The replaced version is kept; files that cannot be read as a skill are put
+    /// aside.
     ///
     /// # Errors
     /// If the version does not exist, or cannot be put in place.
-    pub async fn rollback(&self, request: RollbackRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+    pub async fn rollback(&self, request: RollbackRequest, consent: Consent) -> Result<SkillRollback, Refusal> {
         let library = &self.environment.skills;
-        let taken = library.take(&request.skill).await?;
-        let record = self.approved_before(&taken, request.to.as_deref())?;
+        let place = self.place(&request.skill).await?;
+        let present = match library.take_at(&place).await {
+            Ok(taken) => Some(taken.snapshot.hash),
+            Err(SkillError::Unreadable { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let record = self.approved_before(&place, present, request.to.as_deref())?;
         let snapshot = self.kept(record.hash).await?;
-        let name = snapshot.manifest(&taken.place.entry).map_err(skills::SkillError::from)?.name;
-        let place = taken.place.clone();
-        if record.hash != taken.snapshot.hash {
-            replace::replace(library, &place, taken.snapshot.hash, snapshot).await?;
-        }
+        let name = snapshot.manifest(&place.entry).map_err(SkillError::from)?.name;
+        let put_aside = match present {
+            Some(hash) if hash == record.hash => None,
+            Some(hash) => {
+                replace::replace(library, &place, hash, snapshot).await?;
+                None
+            }
+            None => Some(replace::replace_unreadable(library, &place, snapshot).await?),
+        };
         library.refresh().await?;
         // The permission bits now in place.
         let lies = library.take_at(&place).await?;
         if lies.snapshot.hash != record.hash {
-            return Err(skills::SkillError::Changed.into());
+            return Err(SkillError::Changed.into());
         }
-        if record.consent.is_none() {
-            // A run's proposal waits for its review like any other change.
-            return self.summary(&place).await;
+        // A run's proposal waits for its review like any other change.
+        if record.consent.is_some() {
+            let subject = Subject::of(name, place.clone(), &lies.snapshot);
+            let record = library.trust().approve(&subject, record.policy.unwrap_or_default(), consent).await?;
+            self.write_policy(&record).await;
         }
-        let subject = Subject::of(name, place.clone(), &lies.snapshot);
-        let record = library.trust().approve(&subject, record.policy.unwrap_or_default(), consent).await?;
-        self.write_policy(&record).await;
-        self.summary(&place).await
+        let put_aside = put_aside.map(|path| path.to_string_lossy().into_owned());
+        Ok(SkillRollback { skill: self.summary(&place).await?, put_aside })
     }
 
     /// The record of an approved version: the named one, or the last that differs from the files in place. By name, also
     /// one that a run proposed.
-    fn approved_before(&self, taken: &Taken, prefix: Option<&str>) -> Result<TrustRecord, Refusal> {
-        let mut known = self.once_approved(&taken.place)?;
+    fn approved_before(
+        &self,
+        place: &SkillPlace,
+        present: Option<ContentHash>,
+        prefix: Option<&str>,
+    ) -> Result<TrustRecord, Refusal> {
+        let mut known = self.once_approved(place)?;
         if prefix.is_some() {
-            let others = self.environment.skills.trust().of_place(&taken.place)?;
+            let others = self.environment.skills.trust().of_place(place)?;
             known.extend(
                 others
                     .into_iter()
@@ -110,7 +125,7 @@ impl Skills {
         }
         let mut fitting = known.into_iter().filter(|record| match prefix {
             Some(prefix) => matches(record.hash, prefix),
-            None => record.hash != taken.snapshot.hash,
+            None => Some(record.hash) != present,
         });
         let found = fitting.next();
         if prefix.is_some() && fitting.next().is_some() {

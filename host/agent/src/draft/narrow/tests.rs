@@ -16,6 +16,7 @@ fn credential(name: &str, domains: &[&str]) -> CredentialInfo {
         source: CredentialSource::Vault,
         set_at: None,
         unreadable: false,
+        pending: None,
     }
 }
 

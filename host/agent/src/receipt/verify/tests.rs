@@ -50,6 +50,7 @@ impl Place {
             task: Task::of("t"),
             status: ReceiptOutcome::Completed,
             attempts: 1,
+            seed: None,
             created_at: Timestamp::from_millis(1),
             started_at: None,
             completed_at: None,
