@@ -2,6 +2,7 @@
 
 mod act;
 mod answer;
+mod answers;
 mod attach;
 mod author;
 mod call;
@@ -15,10 +16,12 @@ mod credential;
 mod demo;
 mod diff;
 mod doctor;
+mod documents;
 mod editor;
 mod energy;
 mod execute;
 mod explain;
+mod files;
 mod follow;
 mod grants;
 mod help;
@@ -30,7 +33,10 @@ mod ledger;
 mod live;
 mod logging;
 mod mcp;
+mod memory;
 mod network;
+mod neuron;
+mod newest;
 mod owner;
 mod parked;
 mod plan;
@@ -39,16 +45,22 @@ mod serve;
 mod setup;
 mod signals;
 mod skill;
+mod spend;
 mod staged;
 mod status;
 mod task;
+mod tell;
 mod terminal;
 mod token;
 mod trace;
+mod usage;
+mod verify;
+mod why;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -66,7 +78,7 @@ const LINGER: Duration = Duration::from_millis(50);
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied, \
-6 energy too low, 74 storage failed under the host, 75 busy or try again later, 130 interrupted.
+6 energy too low, 7 a cap on spending, 74 storage failed under the host, 75 busy or try again later, 130 interrupted.
 
 Begin with `motor demo`: it needs no key and no network. `motor help terms` explains the terms.";
 
@@ -135,6 +147,8 @@ enum Command {
     /// List, show, answer, retry and cancel runs
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// Show where a file, a line, a request or the answer of a run came from, from its record
+    Why(why::WhyArgs),
     /// Watch a run that another process drives; Ctrl-C detaches and leaves it alone
     Attach(attach::AttachArgs),
     /// Export the trace of a run
@@ -174,16 +188,28 @@ enum Command {
     Dev(author::DevArgs),
     /// Pack a built project into a `.skill` archive, the same bytes each time
     Pack(author::ProjectArgs),
+    /// Print the interfaces of components as a WIT package that other projects depend on
+    Wit(author::WitArgs),
     /// List, show, note, assess and forget the peers of an agent
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
+    /// List, search, show and delete the memories of an agent
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// Show how an agent reflects on its acts and peers, make it reflect, or switch that on and off
     #[command(subcommand)]
     Cortex(cortex::CortexCommand),
+    /// List, show, approve and stop code of an agent that reacts to signals without a model
+    #[command(subcommand)]
+    Neuron(neuron::NeuronCommand),
     /// Show an agent's energy
     Energy,
-    /// Examine home, state, credentials and models, and name the command that mends each problem
+    /// Show the money spent on models, by day
+    Spend(spend::SpendArgs),
+    /// Examine home, state, token, skills, credentials, models and machine, and name the command that mends each problem
     Doctor(doctor::DoctorArgs),
+    /// Verify the home and every skill in it, byte by byte, without a request; the exit code is by severity
+    Verify(verify::VerifyArgs),
     /// Choose a model, try it, and keep its name, its address and its key
     Setup(setup::SetupArgs),
     /// Show and change the configuration
@@ -221,14 +247,26 @@ pub fn main() -> ExitCode {
     if arguments.nth(1).is_some_and(|argument| argument == runtime::worker::ARGUMENT) {
         return compile_worker(arguments);
     }
-    let cli = Cli::parse();
     let env = agent::env::of_process();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_usage(&error, &*env),
+    };
     let output = Output::of_process(cli.globals.json, cli.globals.color, &*env);
     let exit = match logging::start(cli.globals.log_format, cli.globals.verbose, &output, &*env) {
         Ok(()) => run(cli, env, &output),
         Err(refusal) => Err(refusal.into()),
     };
     report(exit, &output).into()
+}
+
+/// Reports a usage error, or prints the help or the version that was asked for.
+fn refuse_usage(error: &clap::Error, env: &dyn Fn(&str) -> Option<String>) -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match usage::refusal(error).filter(|_| usage::wants_json(arguments.iter().map(OsString::as_os_str))) {
+        Some(refusal) => report(Err(refusal.into()), &Output::of_process(true, ColorChoice::Auto, env)).into(),
+        None => error.exit(),
+    }
 }
 
 fn compile_worker(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -239,9 +277,13 @@ fn compile_worker(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Bytes of a worker's stack. Futures that a compiler does not optimise are moved by value, and fill the two megabytes of the default.
+const STACK_BYTES: usize = 8 << 20;
+
 fn run(cli: Cli, env: Env, output: &Output) -> Done {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_stack_size(STACK_BYTES)
         .build()
         .map_err(|error| Refusal::new(base::RefusalCode::Failed, format!("the runtime does not start: {error}")))?;
     let done = runtime.block_on(dispatch(cli, env, output));
@@ -251,44 +293,57 @@ fn run(cli: Cli, env: Env, output: &Output) -> Done {
 
 async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
     let context = Context { globals: cli.globals, env, output: output.clone(), wishes: UserInterrupts::default() };
-    match cli.command {
-        Command::Act(arguments) => act::run(arguments, &context).await,
-        Command::Chat(arguments) => chat::run(&arguments, &context).await,
-        Command::Attach(arguments) => attach::run(arguments, &context).await,
-        Command::Trace(command) => trace::run(command, &context).await,
-        Command::Plan(arguments) => plan::run(arguments, &context).await,
-        Command::Diff(arguments) => diff::run(arguments, &context).await,
-        Command::Land(arguments) => land::land(arguments, &context).await,
-        Command::Undo(arguments) => land::undo(arguments, &context).await,
-        Command::Explain(arguments) => explain::run(arguments, &context).await,
-        Command::Credential(command) => credential::run(command, &context).await,
-        Command::Skill(command) => skill::run(command, &context).await,
-        Command::Network(command) => network::run(command, &context).await,
-        Command::Receipt(command) => receipt::run(command, &context).await,
-        Command::Owner(command) => owner::run(command, &context).await,
-        Command::Token(command) => token::run(command, &context).await,
-        Command::Execute(arguments) => execute::run(arguments, &context).await,
-        Command::Task(command) => task::run(command, &context).await,
-        Command::Signals(arguments) => signals::run(arguments, &context).await,
-        Command::Call(arguments) => call::run(arguments, &context).await,
-        Command::Inspect(arguments) => inspect::run(arguments, &context).await,
-        Command::New(arguments) => author::new(arguments, &context).await,
-        Command::Build(arguments) => author::build(arguments, &context).await,
-        Command::Test(arguments) => author::test(arguments, &context).await,
-        Command::Dev(arguments) => author::dev(arguments, &context).await,
-        Command::Pack(arguments) => author::pack(arguments, &context).await,
-        Command::Ledger(command) => ledger::run(command, &context).await,
-        Command::Cortex(command) => cortex::run(command, &context).await,
-        Command::Energy => energy::run(&context).await,
-        Command::Doctor(arguments) => doctor::run(&arguments, &context).await,
-        Command::Setup(arguments) => setup::run(arguments, &context).await,
-        Command::Config(command) => config::run(command, &context).await,
-        Command::Serve(arguments) => serve::run(&arguments, &context).await,
-        Command::Mcp(arguments) => mcp::run(&arguments, &context).await,
-        Command::Demo => demo::run(&context).await,
-        Command::Completions(arguments) => completions::run(&arguments, &context),
-        Command::Help(arguments) => help::run(&arguments, &context),
-    }
+    let context = &context;
+    let command: Pin<Box<dyn Future<Output = Done> + '_>> = match cli.command {
+        Command::Act(arguments) => on_heap(|| act::run(arguments, context)),
+        Command::Chat(arguments) => on_heap(|| chat::run(arguments, context)),
+        Command::Attach(arguments) => on_heap(|| attach::run(arguments, context)),
+        Command::Trace(command) => on_heap(|| trace::run(command, context)),
+        Command::Why(arguments) => on_heap(|| why::run(arguments, context)),
+        Command::Plan(arguments) => on_heap(|| plan::run(arguments, context)),
+        Command::Diff(arguments) => on_heap(|| diff::run(arguments, context)),
+        Command::Land(arguments) => on_heap(|| land::land(arguments, context)),
+        Command::Undo(arguments) => on_heap(|| land::undo(arguments, context)),
+        Command::Explain(arguments) => on_heap(|| explain::run(arguments, context)),
+        Command::Credential(command) => on_heap(|| credential::run(command, context)),
+        Command::Skill(command) => on_heap(|| skill::run(command, context)),
+        Command::Network(command) => on_heap(|| network::run(command, context)),
+        Command::Receipt(command) => on_heap(|| receipt::run(command, context)),
+        Command::Owner(command) => on_heap(|| owner::run(command, context)),
+        Command::Token(command) => on_heap(|| token::run(command, context)),
+        Command::Execute(arguments) => on_heap(|| execute::run(arguments, context)),
+        Command::Task(command) => on_heap(|| task::run(command, context)),
+        Command::Signals(arguments) => on_heap(|| signals::run(arguments, context)),
+        Command::Call(arguments) => on_heap(|| call::run(arguments, context)),
+        Command::Inspect(arguments) => on_heap(|| inspect::run(arguments, context)),
+        Command::New(arguments) => on_heap(|| author::new(arguments, context)),
+        Command::Build(arguments) => on_heap(|| author::build(arguments, context)),
+        Command::Test(arguments) => on_heap(|| author::test(arguments, context)),
+        Command::Dev(arguments) => on_heap(|| author::dev(arguments, context)),
+        Command::Pack(arguments) => on_heap(|| author::pack(arguments, context)),
+        Command::Wit(arguments) => return author::wit(&arguments, context),
+        Command::Ledger(command) => on_heap(|| ledger::run(command, context)),
+        Command::Memory(command) => on_heap(|| memory::run(command, context)),
+        Command::Cortex(command) => on_heap(|| cortex::run(command, context)),
+        Command::Neuron(command) => on_heap(|| neuron::run(command, context)),
+        Command::Energy => on_heap(|| energy::run(context)),
+        Command::Spend(arguments) => on_heap(|| spend::run(arguments, context)),
+        Command::Doctor(arguments) => on_heap(move || async move { doctor::run(&arguments, context).await }),
+        Command::Verify(arguments) => on_heap(move || async move { verify::run(&arguments, context).await }),
+        Command::Setup(arguments) => on_heap(|| setup::run(arguments, context)),
+        Command::Config(command) => on_heap(|| config::run(command, context)),
+        Command::Serve(arguments) => on_heap(move || async move { serve::run(&arguments, context).await }),
+        Command::Mcp(arguments) => on_heap(move || async move { mcp::run(&arguments, context).await }),
+        Command::Demo => on_heap(|| demo::run(context)),
+        Command::Completions(arguments) => return completions::run(&arguments, context),
+        Command::Help(arguments) => return help::run(&arguments, context),
+    };
+    command.await
+}
+
+/// Makes the future of a command on the heap: without optimisation `dispatch` has room on its stack for each of them.
+fn on_heap<'a, F: Future<Output = Done> + 'a>(make: impl FnOnce() -> F) -> Pin<Box<dyn Future<Output = Done> + 'a>> {
+    Box::pin(make())
 }
 
 /// Reports a failure, and gives the exit code of the process.
@@ -347,6 +402,9 @@ mod tests {
             "motor skill approve csv --proposed --inputs schema.json --credentials key",
             "motor skill update csv --add-domain a.example --remove-domain b.example",
             "motor skill update csv --domains= --tools code",
+            "motor skill update csv",
+            "motor skill update csv --check",
+            "motor skill update --all --check",
             "motor skill reject csv --reason no",
             "motor skill delete csv",
             "motor skill add https://skills.example/csv.zip",
@@ -354,6 +412,8 @@ mod tests {
             "motor skill diff csv --from 0123 --to 4567",
             "motor skill rollback csv --to 0123",
             "motor skill verify",
+            "motor doctor --offline --fix --json",
+            "motor verify --json",
             "motor act task --skill csv --input rows=7 --input path=a.csv",
             "motor explain task --skill csv --inputs {}",
             "motor network allow api.example.com --writes --run run_1",
@@ -404,24 +464,52 @@ mod tests {
             "motor test weather --only greets --bless",
             "motor dev weather greet {} --once",
             "motor pack",
+            "motor wit --binary motor-host.wasm",
             "motor ledger list --limit 5 --after npub1 --json",
             "motor chat",
             "motor chat --history 0 --channel work --json",
+            "motor chat list --channel matrix --peer mai --json",
+            "motor chat list --forgotten",
+            "motor chat forget work",
+            "motor chat forget matrix --peer @mai:example.org",
             "motor ledger list --forgotten",
             "motor ledger show npub1",
             "motor ledger note npub1 hello --outgoing --channel phone",
             "motor ledger assess npub1 -3 --why late",
             "motor ledger forget npub1",
+            "motor memory list --source example.com --limit 5 --json",
+            "motor memory search birthday",
+            "motor memory show mem_0123456789abcdef",
+            "motor memory forget mem_0123456789abcdef",
+            "motor memory forget --source example.com",
             "motor cortex status --json",
             "motor cortex beliefs --agent other",
             "motor cortex history --limit 3",
             "motor cortex reflect --peer npub1 --peer @mai:example.org",
+            "motor cortex commitments",
+            "motor cortex done ben-table",
+            "motor cortex drop ben-table",
+            "motor cortex directives --json",
+            "motor cortex dismiss ask-ben",
+            "motor cortex signals --limit 3",
             "motor cortex on",
             "motor cortex off",
             "motor cortex reflector list",
             "motor cortex reflector approve careful",
             "motor cortex reflector revoke careful",
+            "motor neuron list --agent other --json",
+            "motor neuron show bitcoin",
+            "motor neuron signals bitcoin --limit 5",
+            "motor neuron approve bitcoin",
+            "motor neuron reject bitcoin",
+            "motor neuron off",
+            "motor neuron on bitcoin",
+            "motor neuron forget bitcoin",
             "motor config show limits.fuel --set limits.fuel=1",
+            "motor spend --days 7 --agent other --json",
+            "motor spend --all",
+            "motor act task --budget-usd 0.50",
+            "motor task retry run_1 --budget-usd 2",
             "motor completions bash",
             "motor help",
             "motor help task list",
@@ -445,7 +533,6 @@ mod tests {
             "motor execute",
             "motor execute 1 --file a.js",
             "motor task status ../etc",
-            "motor task cancel",
             "motor task delete",
             "motor task delete ../etc",
             "motor attach ../etc",
@@ -461,6 +548,8 @@ mod tests {
             "motor skill approve csv --yes",
             "motor skill approve csv --limit fuel",
             "motor skill update csv --domains a.example --add-domain b.example",
+            "motor skill update",
+            "motor skill update csv --all",
             "motor skill review",
             "motor skill add",
             "motor act task --input rows=7",
@@ -470,11 +559,9 @@ mod tests {
             "motor network allow",
             "motor atc task",
             "motor task list --waiting --status failed",
-            "motor task respond",
             "motor task approve run_1 --for ever",
             "motor task approve run_1 --deny --for once",
             "motor task approve run_1 --yes",
-            "motor task approve",
             "motor owner",
             "motor owner token x",
             "motor token",
@@ -486,8 +573,14 @@ mod tests {
             "motor signals --set x",
             "motor cortex",
             "motor cortex off now",
+            "motor cortex done",
+            "motor cortex commitments ben-table",
+            "motor doctor --accept-loss --fix",
+            "motor verify csv",
             "motor cortex reflector approve ../careful",
             "motor cortex reflect npub1",
+            "motor neuron approve",
+            "motor neuron show ../x",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -20,8 +20,10 @@ mod landings;
 mod ledger;
 pub mod listen;
 mod mcp;
+mod memories;
 mod meters;
 mod metrics;
+mod neurons;
 mod offers;
 mod openapi;
 mod owner;
@@ -39,6 +41,7 @@ mod slots;
 mod staged;
 mod tasks;
 mod tokens;
+mod why;
 
 use std::sync::{Arc, OnceLock};
 
@@ -53,7 +56,7 @@ use attached::Attachments;
 pub use claim::DOOR;
 pub use conversations::MessageReply;
 pub(crate) use conversations::NewChatMessage;
-pub(crate) use cortex::CortexSwitch;
+pub(crate) use cortex::{CloseCommitment, CortexSwitch, RemoveDirective};
 pub use host::{AskModelRequest, PageAddress, ResumeReply, Status};
 pub(crate) use ledger::{NewJudgement, NewNote};
 pub use mcp::serve_fixture;
@@ -135,7 +138,7 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::LAND)
         .post("/v1/tasks/{id}/landings", "Land what a run changed, or take a landing back", landings::land)
         .refusing(&refusals::LAND)
-        .get("/v1/tasks/{id}/log", "Read the last 16 KiB of a run's log", tasks::log)
+        .get("/v1/tasks/{id}/log", "Read the end of a run's log", tasks::log)
         .get("/v1/tasks/{id}/receipt", "Download the signed receipt of a finished run", tasks::receipt)
         .refusing(&refusals::STATE)
         .get("/v1/tasks/{id}/artifacts", "List the files that a run produced", tasks::artifacts)
@@ -151,12 +154,15 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::COMMAND)
         .delete("/v1/tasks/{id}", "Delete a run that is over", tasks::delete)
         .refusing(&refusals::COMMAND)
+        .get("/v1/tasks/{id}/why", "Show where a file, a request or the answer of a run came from", why::show)
         .post("/v1/tasks/{id}/answer", "Answer a run's question", answer::respond)
         .refusing(&refusals::COMMAND)
         .post("/v1/tasks/{id}/approval", "Decide about a run's request for consent", answer::approve)
         .refusing(&refusals::COMMAND)
-        .post("/v1/tasks/{id}/retries", "Begin another attempt at a failed run", answer::retry)
+        .post("/v1/tasks/{id}/messages", "Tell a run something while it works", answer::tell)
         .refusing(&refusals::COMMAND)
+        .post("/v1/tasks/{id}/retries", "Begin another attempt at a failed run", answer::retry)
+        .refusing(&refusals::RETRY)
         .get("/v1/tasks/{id}/staged", "Show the writes that a run staged", staged::show)
         .post("/v1/tasks/{id}/staged/send", "Send staged writes, each at most once", staged::send)
         .refusing(&refusals::COMMAND)
@@ -178,6 +184,10 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::CREDENTIAL)
         .delete("/v1/credentials/{name}", "Delete a credential", owner::delete_credential)
         .refusing(&refusals::CREDENTIAL)
+        .post("/v1/credentials/pending/acceptances", "Accept a credential that a run saved", owner::accept_credential)
+        .refusing(&refusals::SAVED)
+        .post("/v1/credentials/pending/rejections", "Reject a credential that a run saved", owner::reject_credential)
+        .refusing(&refusals::SAVED)
         .get("/v1/network/decisions", "List the owner's decisions about domains", owner::decisions)
         .post("/v1/network/decisions", "Allow or deny a domain", owner::decide)
         .refusing(&refusals::DECISION)
@@ -204,6 +214,8 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::SKILL)
         .post("/v1/skills/rollbacks", "Roll a skill back to an earlier version", skills::rollback)
         .refusing(&refusals::SKILL)
+        .post("/v1/skills/fetches", "Update a skill from the source it was added from", skills::fetch)
+        .refusing(&refusals::SKILL)
         .post("/v1/skills/verifications", "Verify the bytes of one skill, or of all", skills::verify)
         .refusing(&refusals::SKILL)
         .post("/v1/skills", "Add a skill", skills::add)
@@ -218,6 +230,7 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::SKILL)
         .get("/v1/skills/events", "Follow which skills are approved", offers::events)
         .get("/v1/energy", "Show the energy of an agent", host::energy)
+        .get("/v1/spend", "Show the money spent on models, by day and agent", host::spend)
         .get("/v1/ledger/peers", "List the peers of an agent, in the order of their ids", ledger::list)
         .get("/v1/ledger/peers/{peer}", "Show a peer with its latest entries", ledger::show)
         .delete("/v1/ledger/peers/{peer}", "Forget a peer: delete everything about it", ledger::forget)
@@ -226,6 +239,12 @@ fn api_routes() -> ApiRoutes {
         .post("/v1/ledger/peers/{peer}/assessments", "Assess a peer while the cortex is off", ledger::assess)
         .refusing(&refusals::STATE)
         .get("/v1/ledger/forgotten", "List when peers were forgotten, without their ids", ledger::forgotten)
+        .get("/v1/memories", "List or search the memories of an agent", memories::list)
+        .delete("/v1/memories", "Delete all memories of an agent with a source", memories::forget_source)
+        .refusing(&refusals::CONSENT)
+        .get("/v1/memories/{id}", "Show a memory of an agent", memories::show)
+        .delete("/v1/memories/{id}", "Delete a memory of an agent", memories::forget)
+        .refusing(&refusals::CONSENT)
         .post("/v1/messages", "Send a message to an agent", conversations::send)
         .refusing(&refusals::MESSAGE)
         .get("/v1/conversations", "List the conversations of an agent", conversations::list)
@@ -233,6 +252,13 @@ fn api_routes() -> ApiRoutes {
             "/v1/conversations/{channel}",
             "Show the latest events of a conversation, oldest first",
             conversations::show,
+        )
+        .delete("/v1/conversations/{channel}", "Forget a conversation with its memories", conversations::forget)
+        .refusing(&refusals::FORGET)
+        .get(
+            "/v1/forgotten-conversations",
+            "List when conversations were forgotten, without the ids of peers",
+            conversations::forgotten,
         )
         .get(
             "/v1/conversations/{channel}/events",
@@ -242,6 +268,13 @@ fn api_routes() -> ApiRoutes {
         .get("/v1/cortex", "Show the state of an agent's cortex", cortex::status)
         .get("/v1/cortex/beliefs", "List the active beliefs, the latest confirmed last", cortex::beliefs)
         .get("/v1/cortex/history", "List the latest cycles, the newest first", cortex::history)
+        .get("/v1/cortex/commitments", "List the commitments, the oldest first", cortex::commitments)
+        .post("/v1/cortex/commitment-closings", "Close a commitment as kept or dropped", cortex::close_commitment)
+        .refusing(&refusals::CONSENT)
+        .get("/v1/cortex/directives", "List the directives, the latest last", cortex::directives)
+        .post("/v1/cortex/directive-removals", "Remove a directive", cortex::remove_directive)
+        .refusing(&refusals::CONSENT)
+        .get("/v1/cortex/signals", "List the latest signals of the cortex, the newest first", cortex::signals)
         .post("/v1/cortex/reflections", "Reflect now, and wait for the end of the cycle", cortex::reflect)
         .refusing(&refusals::REFLECT)
         .post("/v1/cortex/switch", "Switch the cortex of an agent on or off", cortex::switch)
@@ -251,9 +284,22 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::REFLECTOR)
         .post("/v1/cortex/reflectors/revocations", "Withdraw the approval of a reflector", cortex::revoke_reflector)
         .refusing(&refusals::CONSENT)
+        .get("/v1/neurons", "List the neurons of an agent, by name", neurons::list)
+        .get("/v1/neurons/{name}", "Show a neuron with its code and its history", neurons::show)
+        .delete("/v1/neurons/{name}", "Delete a neuron with its history and its signals", neurons::forget)
+        .refusing(&refusals::CONSENT)
+        .post("/v1/neuron-approvals", "Let the shown version of a neuron be tried", neurons::approve)
+        .refusing(&refusals::CONSENT)
+        .post("/v1/neuron-rejections", "Refuse a neuron that is not approved", neurons::reject)
+        .refusing(&refusals::CONSENT)
+        .post("/v1/neuron-switch", "Switch one neuron or all of them on or off", neurons::switch)
+        .refusing(&refusals::CONSENT)
+        .get("/v1/neuron-signals", "List the latest signals of neurons, the newest first", neurons::emitted)
         .get("/v1/page", "Show the address of the owner's page", host::page)
         .get("/v1/host", "Show the state of the host", host::status)
         .get("/v1/host/findings", "Examine the host's state", host::doctor)
+        .post("/v1/host/findings/model", "Ask the model for one word, and say what came of it", host::model_answer)
+        .get("/v1/host/verification", "Verify the home and every skill in it, byte by byte", host::verify)
         .post("/v1/host/model", "Ask the model for one word, as a test", host::ask_model)
         .post("/v1/host/settings", "Read the configuration again", host::reload)
         .post("/v1/host/resumption", "Resume the runs that an earlier host left", host::resume)

@@ -46,7 +46,7 @@ pub const INSTRUCTIONS: &str = "\
 Motor delegates work to sandboxed runs. `core_act` starts a run for a task: it knows only the task's text, and has only \
 the tools, domains and credentials granted by name. It answers with a run id at once; then call `core_task` with \
 `action: wait` until `isOver` is true, and read `answer`. If `waitsFor` is set, tell your user the question and the \
-command in `next`: only the owner answers. `core_execute` runs JavaScript without a run. `core_skill` and \
+command in `next`: only the owner answers. `core_execute` runs JavaScript or Python without a run. `core_skill` and \
 `core_credential` list names. Other tools and `skill://` resources come from skills that the owner approved.
 
 Runs survive this connection: `core_task` with `action: list` finds them again. A tool that fails answers with a code, a \

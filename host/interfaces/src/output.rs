@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::Refusal;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use flow::Flow;
 pub use style::{ColorChoice, Palette};
@@ -25,6 +25,13 @@ pub use style::{ColorChoice, Palette};
 const COLUMNS: usize = 80;
 /// Goes to the beginning of the line and clears it.
 pub const CLEAR: &str = "\r\u{1b}[2K";
+
+/// The answer of every command that is refused, usage errors included.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Refused<'a> {
+    /// The refusal, with the code that programs match on.
+    pub(crate) error: &'a Refusal,
+}
 
 /// Where a command writes.
 #[derive(Debug, Clone)]
@@ -74,6 +81,12 @@ impl Output {
     #[must_use]
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether stdout is a terminal.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.out_is_terminal
     }
 
     /// Prints text to stdout, with a newline at its end.
@@ -204,7 +217,7 @@ impl Output {
     /// If stdout is closed or full.
     pub fn refuse(&self, refusal: &Refusal) -> io::Result<()> {
         self.fail(&refusal.reason, refusal.remedy.as_deref());
-        if self.json { self.print_json(&json!({ "error": refusal })) } else { Ok(()) }
+        if self.json { self.print_json(&Refused { error: refusal }) } else { Ok(()) }
     }
 }
 

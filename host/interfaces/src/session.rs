@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::config::LoadedConfig;
+use agent::config::{ConfigFault, LoadedConfig};
 use agent::{Env, Home, Host, HostOptions};
 use base::{Random, Refusal, RefusalCode, SystemClock};
 use serde::de::DeserializeOwned;
@@ -64,6 +64,14 @@ impl HostTarget {
         LoadedConfig::load(&self.home, self.config.as_deref(), &self.env, &self.overrides)
     }
 
+    /// The configuration without the values that do not fit, and these.
+    ///
+    /// # Errors
+    /// As [`LoadedConfig::examine`].
+    pub fn examine(&self) -> Result<(LoadedConfig, Vec<ConfigFault>), Refusal> {
+        LoadedConfig::examine(&self.home, self.config.as_deref(), &self.env, &self.overrides)
+    }
+
     /// Opens the home in this process, and serves it.
     ///
     /// # Errors
@@ -82,15 +90,21 @@ impl HostTarget {
     /// # Errors
     /// If a source of the configuration is wrong.
     pub fn options(&self) -> Result<HostOptions, Refusal> {
-        Ok(HostOptions {
+        Ok(self.options_with(self.load()?))
+    }
+
+    /// The parts of a host of this home with this configuration.
+    #[must_use]
+    pub fn options_with(&self, config: LoadedConfig) -> HostOptions {
+        HostOptions {
             home: self.home.clone(),
-            config: self.load()?,
+            config,
             env: self.env.clone(),
             vault_variables: self.vault_variables.clone(),
             compile_worker: self.compile_worker.clone(),
             clock: Arc::new(SystemClock::default()),
             random: Arc::new(Random::from_system()),
-        })
+        }
     }
 
     /// Opens the home for a host that stays. If a command is the host, waits for its end, and calls `waits` once at the

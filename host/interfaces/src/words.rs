@@ -3,6 +3,7 @@
 pub(crate) mod approval;
 pub(crate) mod card;
 pub(crate) mod commit;
+pub(crate) mod cost;
 pub(crate) mod explanation;
 pub(crate) mod facts;
 pub(crate) mod landing;

@@ -7,6 +7,8 @@ use base::{Random, Refusal, RefusalCode, RunId};
 use clap::Args;
 use llm::Role;
 use motor::RunStatus;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 use super::context::{Context, usage};
@@ -15,7 +17,7 @@ use super::grants::{GrantArgs, absolute};
 use super::plan::AgreedRequest;
 use super::skill::left_behind;
 use super::terminal::Terminal;
-use super::{CliError, Done, consent, diff, input, land, plan, setup, staged};
+use super::{CliError, Done, consent, diff, files, input, land, plan, setup, staged};
 use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::ResumeReply;
@@ -46,6 +48,9 @@ pub(super) struct ActArgs {
     /// Never ask: the run has no questions, and anything that would need approval is refused
     #[arg(long, conflicts_with_all = ["resume", "approval"])]
     unattended: bool,
+    /// Seed the random numbers of programs and tools, and set their clock by the steps: the same replies give the same results
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["resume", "plan"])]
+    seed: Option<u32>,
     /// Print the run's id at once and leave the run to a running host
     #[arg(long, conflicts_with = "resume")]
     detach: bool,
@@ -86,6 +91,7 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
 
 async fn of_plan(file: &Path, detach: bool, session: &mut Session, context: &Context) -> Done {
     let AgreedRequest { request, proof } = plan::from_file(file, session, context).await?;
+    let request = ActRequest { detached: detach, ..request };
     if detach {
         return detached(&request, Some(proof), session, context).await;
     }
@@ -101,6 +107,8 @@ async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Re
         record: absolute(arguments.record)?,
         approval_required: arguments.approval,
         unattended: arguments.unattended,
+        detached: arguments.detach,
+        seed: arguments.seed,
         // A request whose answer was lost is sent again: without a key that would be a second run.
         key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
         ..arguments.grants.request(task, context)?
@@ -142,8 +150,7 @@ async fn staying(context: &Context) -> Result<Session, Refusal> {
 
 async fn detached(request: &ActRequest, proof: Option<OwnerProof>, session: &mut Session, context: &Context) -> Done {
     let reply = start(request, proof, session, context).await?;
-    let value = json!({ "runId": reply.run_id, "status": reply.status, "workspace": reply.workspace, "warnings": reply.warnings });
-    context.answer(&value, || reply.run_id.to_string())?;
+    context.answer(&reply, || reply.run_id.to_string())?;
     Ok(CommandExit::Ok)
 }
 
@@ -275,6 +282,16 @@ async fn tell_staged(run: &RunId, session: &mut Session, context: &Context) -> R
     Ok(())
 }
 
+/// A run that its command was interrupted in following.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LeftRun {
+    /// Id of the run.
+    run_id: RunId,
+    /// `cancelled`, or `running` if it goes on or waits.
+    status: RunStatus,
+}
+
 /// Prints the answer and decides on the exit code.
 fn finish(run: &RunId, followed: FollowOutcome, context: &Context) -> Done {
     let output = &context.output;
@@ -291,8 +308,8 @@ fn finish(run: &RunId, followed: FollowOutcome, context: &Context) -> Done {
             let said = if cancelled { "cancelled".to_owned() } else { format!("not cancelled: {}", on(run, waiting)) };
             output.say(&format!("run {run} {said}"));
             if output.is_json() {
-                output
-                    .print_json(&json!({ "runId": run, "status": if cancelled { "cancelled" } else { "running" } }))?;
+                let status = if cancelled { RunStatus::Cancelled } else { RunStatus::Running };
+                output.print_json(&LeftRun { run_id: run.clone(), status })?;
             }
             Ok(CommandExit::Interrupted)
         }
@@ -325,6 +342,9 @@ fn say(ended: &RunEnd, context: &Context) -> Result<(), CliError> {
             output.print_answer(answer)?
         }
         _ => {}
+    }
+    for line in files::lines(&ended.files, &ended.run_id) {
+        output.say(&line);
     }
     for skill in &ended.installed_skills {
         output.say(&format!("skill {}", left_behind(&skill.name, skill.created, skill.problem.as_deref())));

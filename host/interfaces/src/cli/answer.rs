@@ -4,11 +4,14 @@
 use agent::{ApproveTask, RespondRequest, RetryTask};
 use base::{ContentHash, Random, Refusal, RefusalCode, RunId};
 use clap::Args;
+use llm::MicroUsd;
 use motor::{Approval, CommandReply, Question, RetryReply, RunTrace, Scope, Waiting};
 
 use super::consent::{self, at, declined, given, gone, nobody, show, yes};
 use super::context::now;
 use super::context::{Context, usage};
+use super::input;
+use super::newest::{self, Fitting, or_fitting};
 use super::terminal::Terminal;
 use super::{CliError, Done};
 use crate::client::{Call, OwnerProof};
@@ -21,23 +24,24 @@ use crate::words::card::Card;
 pub(super) const RESPOND: &str = "motor task respond";
 /// The command that decides on a run's approval request.
 pub(super) const APPROVE: &str = "motor task approve";
+/// Words that agree: a line that begins with one, or almost, is never taken for a refusal.
+const AGREEMENTS: [&str; 7] = ["yes", "yeah", "yep", "yup", "okay", "sure", "allow"];
 /// How often a question is put before it is left unanswered.
 const QUESTIONS: u32 = 3;
 
 /// Arguments of `motor task respond`.
 #[derive(Debug, Args)]
 pub(super) struct RespondArgs {
-    /// Id of the run
-    run: RunId,
-    /// The answer; without it the question is shown and the answer asked for
-    answer: Option<String>,
+    /// The run [default: the newest that asks], and the answer [default: asked for, after the question]
+    #[arg(value_name = "RUN] [ANSWER")]
+    words: Vec<String>,
 }
 
 /// Arguments of `motor task approve`.
 #[derive(Debug, Args)]
 pub(super) struct ApproveTaskArgs {
-    /// Id of the run
-    run: RunId,
+    /// Id of the run [default: the newest that asks for consent]
+    run: Option<RunId>,
     /// Refuse the actions it asks for
     #[arg(long, conflicts_with = "scope")]
     deny: bool,
@@ -47,7 +51,7 @@ pub(super) struct ApproveTaskArgs {
     /// Allow only these actions, by number, and refuse the others
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", conflicts_with = "deny")]
     only: Vec<usize>,
-    /// Reason, for the model
+    /// Reason, or another way to go: for the model
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Decide only this request, `apr_…`: other waiting requests are left alone
@@ -58,8 +62,8 @@ pub(super) struct ApproveTaskArgs {
 /// Arguments of `motor task retry`.
 #[derive(Debug, Args)]
 pub(super) struct RetryArgs {
-    /// Id of the run
-    run: RunId,
+    /// Id of the run [default: the newest that failed]
+    run: Option<RunId>,
     /// Instructions for the new attempt
     #[arg(long, value_name = "TEXT")]
     guidance: Option<String>,
@@ -72,6 +76,9 @@ pub(super) struct RetryArgs {
     /// Model calls of the attempt [default: 15]
     #[arg(long, value_name = "N")]
     max_iterations: Option<u32>,
+    /// US dollars the run may spend on models from now on, over all its attempts, such as `0.50`
+    #[arg(long, value_name = "USD", value_parser = input::usd)]
+    budget_usd: Option<MicroUsd>,
 }
 
 fn parse_scope(text: &str) -> Result<Scope, String> {
@@ -89,7 +96,15 @@ pub(super) enum AnswerInput {
 
 /// Runs the command `motor task respond`.
 pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, context: &Context) -> Done {
-    let RespondArgs { run, answer } = arguments;
+    let (run, words) = newest::leading_run(arguments.words)?;
+    let mut words = words.into_iter();
+    let answer = words.next();
+    if words.next().is_some() {
+        let reason =
+            if run.is_some() { "the answer has several words" } else { "the first word is not the id of a run" };
+        return Err(usage(reason, "`motor task respond RUN ANSWER`, the answer in quotes").into());
+    }
+    let run = or_fitting(run, Fitting::Question, newest::Choice::Shown, session, context).await?;
     let trace = trace(&run, session).await?;
     let waiting = waits(&trace)?;
     let Waiting::Input(question) = waiting else {
@@ -123,6 +138,7 @@ pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, conte
 /// Runs the command `motor task approve`.
 pub(super) async fn approve(arguments: ApproveTaskArgs, session: &mut Session, context: &Context) -> Done {
     let ApproveTaskArgs { run, deny, scope, only, reason, id } = arguments;
+    let run = or_fitting(run, Fitting::Consent, newest::Choice::Shown, session, context).await?;
     let trace = trace(&run, session).await?;
     let waiting = waits(&trace)?;
     let Waiting::Approval(approval) = waiting else {
@@ -145,15 +161,17 @@ pub(super) async fn approve(arguments: ApproveTaskArgs, session: &mut Session, c
         show(&terminal, &Card::of(&trace, waiting, now()), context).await?;
         let said = match (deny, scope) {
             (true, _) => {
-                yes(&terminal, "refuse it? [y/N] ").await?.then_some(Choice { grant: false, only, scope: first })
+                let refused = Choice { grant: false, only, scope: first, instead: None };
+                yes(&terminal, "refuse it? [y/N] ").await?.then_some(refused)
             }
             (false, Some(scope)) => {
                 let prompt = format!("allow {} for {}? [y/N] ", what(&only, approval), in_words(scope));
-                yes(&terminal, &prompt).await?.then_some(Choice { grant: true, only, scope })
+                yes(&terminal, &prompt).await?.then_some(Choice { grant: true, only, scope, instead: None })
             }
             (false, None) => choose(&terminal, approval, &only).await?,
         };
-        let Choice { grant, only, scope } = said.ok_or_else(declined)?;
+        let Choice { grant, only, scope, instead } = said.ok_or_else(declined)?;
+        let reason = reason.or(instead);
         (AnswerInput::Decision { grant, only, scope, reason }, at(&terminal, context).await?)
     };
     tell(&trace, waiting, said, word, session, context).await
@@ -161,8 +179,10 @@ pub(super) async fn approve(arguments: ApproveTaskArgs, session: &mut Session, c
 
 /// Runs the command `motor task retry`.
 pub(super) async fn retry(arguments: RetryArgs, session: &mut Session, context: &Context) -> Done {
-    let RetryArgs { run, guidance, domains, writes, max_iterations } = arguments;
-    let request = RetryTask { guidance, domains, writes, max_iterations, key: Some(key()) };
+    let RetryArgs { run, guidance, domains, writes, max_iterations, budget_usd } = arguments;
+    let request = RetryTask { guidance, domains, writes, max_iterations, budget_usd, key: Some(key()) };
+    let choice = if request.widens() { newest::Choice::Shown } else { newest::Choice::Free };
+    let run = or_fitting(run, Fitting::Failed, choice, session, context).await?;
     let mut call = Call::post(format!("/v1/tasks/{run}/retries"), &request)?;
     if request.widens() {
         let trace = trace(&run, session).await?;
@@ -173,7 +193,12 @@ pub(super) async fn retry(arguments: RetryArgs, session: &mut Session, context: 
                 card = card.with(label, patterns.join(", "));
             }
         }
+        if let Some(cap) = budget_usd {
+            card = card.with("may spend", format!("{cap} on models, over all its attempts"));
+        }
         call = call.with(consent::confirm(&card, context).await?);
+    } else {
+        call = consent::signed(call, context);
     }
     let retried: RetryReply = session.ask(&call).await?;
     context.answer(&retried, || format!("{run} is tried again: attempt {}", retried.attempt_index + 1))?;
@@ -196,7 +221,12 @@ pub(super) async fn ask(
         Waiting::Input(question) => put(terminal, question).await,
         Waiting::Approval(approval) => {
             let chosen = choose(terminal, approval, &[]).await?;
-            Ok(chosen.map(|Choice { grant, only, scope }| AnswerInput::Decision { grant, only, scope, reason: None }))
+            Ok(chosen.map(|Choice { grant, only, scope, instead: reason }| AnswerInput::Decision {
+                grant,
+                only,
+                scope,
+                reason,
+            }))
         }
     }
 }
@@ -259,7 +289,8 @@ async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) 
     let offered: Vec<String> =
         approval.choices.iter().map(|scope| format!("{} = {}", letter(*scope), in_words(*scope))).collect();
     let some = if approval.items.len() > 1 && only.is_empty() { ", or the numbers of some (y 1,3)" } else { "" };
-    let prompt = format!("allow {}? {}, n = no{some}: ", what(only, approval), offered.join(", "));
+    let prompt =
+        format!("allow {}? {}, n = no{some}, or say what to do instead: ", what(only, approval), offered.join(", "));
     for _ in 0..QUESTIONS {
         let Some(line) = terminal.ask(&prompt).await.map_err(|error| gone(&error))? else { return Ok(None) };
         let (letter, numbers) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
@@ -268,8 +299,13 @@ async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) 
         let some = numbers.ok().and_then(|numbers| numbered(&numbers, approval).ok());
         if let (Some((grant, scope)), Some(some)) = (choice_of(letter, &approval.choices), some) {
             let only = if some.is_empty() || !only.is_empty() { only.to_vec() } else { some };
-            return Ok(Some(Choice { grant, only, scope }));
+            return Ok(Some(Choice { grant, only, scope, instead: None }));
         }
+        if let Some(instead) = instead_of(&line) {
+            let scope = approval.choices.first().copied().unwrap_or_default();
+            return Ok(Some(Choice { grant: false, only: Vec::new(), scope, instead }));
+        }
+        terminal.write("that is neither a yes nor a no: nothing is decided\n").map_err(|error| gone(&error))?;
     }
     Ok(None)
 }
@@ -280,6 +316,8 @@ struct Choice {
     /// Empty: all that is asked.
     only: Vec<ContentHash>,
     scope: Scope,
+    /// Guidance of the owner beside a refusal.
+    instead: Option<String>,
 }
 
 /// The actions with these numbers, from 1.
@@ -305,7 +343,7 @@ fn what(only: &[ContentHash], approval: &Approval) -> String {
     }
 }
 
-/// Only a letter that was offered is a choice: an empty line is not a yes, and not a no.
+/// Only a letter or word that was offered is a choice: an empty line is not a yes, and not a no.
 fn choice_of(line: &str, choices: &[Scope]) -> Option<(bool, Scope)> {
     let line = line.trim().to_ascii_lowercase();
     let first = choices.first().copied()?;
@@ -313,6 +351,38 @@ fn choice_of(line: &str, choices: &[Scope]) -> Option<(bool, Scope)> {
         return Some((false, first));
     }
     choices.iter().find(|scope| line == letter(**scope) || line == scope.as_str()).map(|scope| (true, *scope))
+}
+
+/// A refusal in words: the way that the run is to go instead, without a "no" before it. `None` if the line may be a mistyped yes,
+/// or the yes of a sentence: a consent and a refusal must not be taken for each other.
+fn instead_of(line: &str) -> Option<Option<String>> {
+    let line = line.trim();
+    let is_end = |character: char| !character.is_alphanumeric();
+    let (first, rest) = line.split_at(line.find(is_end).unwrap_or(line.len()));
+    let word = first.to_lowercase();
+    let rest = rest.trim_start_matches(is_end);
+    if ["n", "no"].contains(&word.as_str()) {
+        return Some(Some(rest).filter(|rest| !rest.is_empty()).map(str::to_owned));
+    }
+    let is_alone = !rest.chars().any(char::is_alphabetic);
+    let is_yes = ["y", "ok"].contains(&word.as_str()) || AGREEMENTS.iter().any(|yes| is_near(&word, yes));
+    let is_scope = ["run", "session", "always", "once"].iter().any(|scope| is_near(&word, scope));
+    let is_too_short = word.chars().count() < 3;
+    let is_unclear = is_yes || (is_alone && (is_scope || is_too_short));
+    (!is_unclear).then(|| Some(line.to_owned()))
+}
+
+/// Whether two words are the same but for one letter too many, too few or wrong, or two in the wrong order.
+fn is_near(one: &str, other: &str) -> bool {
+    let (one, other): (Vec<_>, Vec<_>) = (one.chars().collect(), other.chars().collect());
+    let same = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (one.get(same..).unwrap_or_default(), other.get(same..).unwrap_or_default());
+    match (one, other) {
+        ([_, one @ ..], [_, other @ ..]) if one == other => true,
+        ([a, b, one @ ..], [c, d, other @ ..]) if (a, b) == (d, c) && one == other => true,
+        ([_, one @ ..], other) | (other, [_, one @ ..]) if one == other => true,
+        (one, other) => one == other,
+    }
 }
 
 fn letter(scope: Scope) -> &'static str {
@@ -354,7 +424,7 @@ async fn tell(
 }
 
 /// A waiting run continues only on a host that stays; a host of this command ends with it.
-fn goes_on(run: &RunId, session: &Session, context: &Context) {
+pub(super) fn goes_on(run: &RunId, session: &Session, context: &Context) {
     if session.is_own() {
         context.output.say(&format!("no host stays: `motor act --resume {run}` goes on with it"));
     }
@@ -378,7 +448,7 @@ fn wrong(reason: String, command: String) -> Refusal {
 }
 
 /// A request whose answer was lost is sent again: with a key it counts once.
-fn key() -> String {
+pub(super) fn key() -> String {
     format!("cli-{:016x}", Random::from_system().next_u64())
 }
 
@@ -405,6 +475,59 @@ mod tests {
             ("n", &[], None),
         ] {
             assert_eq!(choice_of(line, choices), expected, "{line:?} of {choices:?}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_a_no_that_says_what_to_do_instead() {
+        for (line, expected) in [
+            ("use port 8080", "use port 8080"),
+            (" no, use port 8080 ", "use port 8080"),
+            ("No: only the first", "only the first"),
+            ("n - wait for Monday", "wait for Monday"),
+            ("run the tests first", "run the tests first"),
+            ("always ask the other server", "always ask the other server"),
+            ("stop", "stop"),
+            ("not now", "not now"),
+            ("nope", "nope"),
+            ("on Monday, not today", "on Monday, not today"),
+        ] {
+            assert_eq!(instead_of(line), Some(Some(expected.to_owned())), "{line:?}");
+        }
+        assert_eq!(instead_of("no."), Some(None));
+    }
+
+    #[test]
+    fn a_mistyped_yes_decides_nothing() {
+        let lines = [
+            "",
+            " ",
+            "ye",
+            "yess",
+            "eys",
+            "yse",
+            "yes please",
+            "Yes, but only once",
+            "y 7",
+            "y 1,x",
+            "ok",
+            "okay",
+            "sure",
+            "yeah go on",
+            "ok go on",
+            "y but not there",
+            "a",
+            "sesion",
+            "alwyas",
+            "rn",
+            "r 9",
+            "onec",
+            "7",
+            "?",
+            "allow it",
+        ];
+        for line in lines {
+            assert_eq!(instead_of(line), None, "{line:?}");
         }
     }
 

@@ -10,6 +10,7 @@ use agent::components::{ComponentReport, Workbench};
 use authoring::{Kind, Language, Project, ToolLine};
 use base::{Refusal, RefusalCode};
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use skills::SkillName;
 
@@ -20,7 +21,7 @@ use crate::exit::CommandExit;
 use crate::output::text;
 
 pub(super) use dev::{DevArgs, dev};
-pub(super) use test::{TestArgs, test};
+pub(super) use test::{CaseReport, TestArgs, test};
 
 /// Arguments of `motor new`.
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub(super) struct NewArgs {
     kind: Kind,
     /// Its name: lower case, digits and single hyphens
     name: String,
-    /// Language: `rust`, `python` or `js`
+    /// Language: `rust`, `python`, `js` or `c`
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
     /// Directory of the project, which must not exist yet [default: NAME]
@@ -45,19 +46,37 @@ pub(super) struct ProjectArgs {
     project: PathBuf,
 }
 
-/// A created project, as JSON.
-#[derive(Debug, Serialize)]
+/// Arguments of `motor wit`.
+#[derive(Debug, Args)]
+pub(super) struct WitArgs {
+    /// Write the package in its binary form to this file, instead of its text
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+}
+
+/// The interfaces of components as JSON: their text, or the file with their binary form.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Created<'a> {
+pub(super) struct Interfaces<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a Path>,
+}
+
+/// A created project, as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Created<'a> {
     directory: &'a Path,
     kind: Kind,
     language: Language,
 }
 
 /// A packed project, as JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Packed<'a> {
+pub(super) struct Packed<'a> {
     path: &'a Path,
     hash: base::ContentHash,
     files: &'a [String],
@@ -96,6 +115,23 @@ pub(super) async fn pack(arguments: ProjectArgs, context: &Context) -> Done {
     context
         .answer(&shown, || format!("{}\n{}\n  {}\n", packed.path.display(), packed.hash, packed.files.join("\n  ")))?;
     next(context, &format!("motor skill add {}", packed.path.display()));
+    Ok(CommandExit::Ok)
+}
+
+pub(super) fn wit(arguments: &WitArgs, context: &Context) -> Done {
+    let Some(path) = arguments.binary.as_deref() else {
+        let text = authoring::interfaces();
+        if context.output.is_json() {
+            context.output.print_json(&Interfaces { text: Some(text), path: None })?;
+        } else {
+            context.output.print_trusted(&text)?;
+        }
+        return Ok(CommandExit::Ok);
+    };
+    std::fs::write(path, authoring::encoded_interfaces()?).map_err(|error| {
+        Refusal::new(RefusalCode::StorageFailed, format!("cannot write `{}`: {error}", path.display()))
+    })?;
+    context.answer(&Interfaces { text: None, path: Some(path) }, || format!("wrote `{}`\n", path.display()))?;
     Ok(CommandExit::Ok)
 }
 

@@ -16,6 +16,9 @@ use crate::output::{Output, Palette, text};
 
 /// Arguments of `motor call`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A command component (`wasi:cli/run`) gives its own exit status, 1 to 255; any other failure gives 1."
+)]
 pub(super) struct CallArgs {
     /// The component's file
     component: PathBuf,
@@ -36,11 +39,14 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
         if report.tools.is_empty() {
             let why = report.tools_error.unwrap_or_else(|| match report.unmapped.first() {
                 Some(function) => format!("`{}` {}", text::brief(&function.export, 100), function.why),
+                None if matches!(report.world, "code" | "reflector") => {
+                    format!("it is of the world `{}`", report.world)
+                }
                 None => "it exports none".to_owned(),
             });
             return Err(usage(
                 format!("this component offers no tools: {why}"),
-                "`motor inspect FILE` shows what it is",
+                "build it for the world `tool`; `motor inspect FILE` shows what it is",
             )
             .into());
         }
@@ -61,6 +67,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
         arguments: json,
         workspace: arguments.workspace,
         domains: Vec::new(),
+        recorded: None,
         notes: notes(context.output.clone()),
         cancel: cancel.clone(),
     };
@@ -113,5 +120,9 @@ pub(super) fn show(reply: &CallReply, output: &Output) -> Done {
         text::bytes(reply.peak_memory_bytes),
         text::plural(reply.host_calls, "host call"),
     )));
-    Ok(if reply.ok { CommandExit::Ok } else { CommandExit::Failed })
+    Ok(match reply.exit_status {
+        Some(status) => CommandExit::of_component(status),
+        None if reply.ok => CommandExit::Ok,
+        None => CommandExit::Failed,
+    })
 }

@@ -4,6 +4,7 @@
 //! lines of standard input are messages too, and only the owner's token in the environment makes them the owner's.
 
 mod input;
+mod kept;
 mod runs;
 mod view;
 
@@ -25,6 +26,7 @@ use crate::exit::CommandExit;
 use crate::http::{MessageReply, NewChatMessage};
 use crate::session::Session;
 use input::TypedLine;
+use kept::ChatCommand;
 use runs::RunLines;
 use view::ChatView;
 
@@ -33,7 +35,10 @@ const MIN_READ: usize = 200;
 
 /// Arguments of `motor chat`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct ChatArgs {
+    #[command(subcommand)]
+    command: Option<ChatCommand>,
     /// Number of earlier events to show first
     #[arg(long, value_name = "N", default_value_t = 20)]
     history: usize,
@@ -42,7 +47,14 @@ pub(super) struct ChatArgs {
     channel: ChannelName,
 }
 
-pub(super) async fn run(arguments: &ChatArgs, context: &Context) -> Done {
+pub(super) async fn run(arguments: ChatArgs, context: &Context) -> Done {
+    match &arguments.command {
+        Some(command) => kept::run(command, context).await,
+        None => talk(&arguments, context).await,
+    }
+}
+
+async fn talk(arguments: &ChatArgs, context: &Context) -> Done {
     let terminal = std::io::stdin().is_terminal().then(Terminal::open).flatten();
     match &terminal {
         Some(terminal) => setup::offer(terminal, &[Role::Smart, Role::Fast, Role::Motor], context).await?,

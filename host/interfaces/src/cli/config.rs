@@ -3,14 +3,15 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use agent::config::{ConfigEntry, LoadedConfig, ValueSource, edit};
+use agent::config::{ConfigEntry, LoadedConfig, ValueSource, edit, is_price};
 use agent::{ChangedSetting, TakesEffect};
 use base::text::{did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Done;
+use super::answers::{ChangedKey, ConfigFile, EditedConfig};
 use super::consent::gone;
 use super::context::{Context, usage};
 use super::editor::{EditedText, edited};
@@ -41,7 +42,8 @@ pub(super) enum ConfigCommand {
     Set {
         /// The key as `section.key`
         key: String,
-        /// A TOML value, or plain text
+        /// A TOML value, a JSON object, or plain text
+        #[arg(allow_negative_numbers = true)]
         value: String,
     },
     /// Take a key out of the configuration file
@@ -81,7 +83,9 @@ pub(super) async fn run(command: ConfigCommand, context: &Context) -> Done {
         ConfigCommand::Unset { key } => {
             let file = file(context)?;
             let entries = LoadedConfig::of_defaults(&context.place()?.home).entries();
-            select(&entries, &key)?;
+            if !is_price(&key) {
+                select(&entries, &key)?;
+            }
             if !edit::unset_in_file(&file, &key)? {
                 context.output.warn(&format!("`{key}` is not in {}", text::one_line(&file.display().to_string())));
             }
@@ -89,7 +93,8 @@ pub(super) async fn run(command: ConfigCommand, context: &Context) -> Done {
         }
         ConfigCommand::Path => {
             let file = file(context)?;
-            context.answer(&json!({ "path": file, "exists": file.is_file() }), || file.display().to_string())?;
+            let answer = ConfigFile { exists: file.is_file(), path: file };
+            context.answer(&answer, || answer.path.display().to_string())?;
             Ok(CommandExit::Ok)
         }
         ConfigCommand::Edit => edit_file(context).await,
@@ -133,21 +138,25 @@ async fn edit_file(context: &Context) -> Done {
         edit::replace_text(&file, &written)?;
     }
     let changed = reload(context).await?;
-    context.answer(&json!({ "path": file, "changed": changed }), || report(&changed))?;
+    context.answer(&EditedConfig { path: &file, changed: &changed }, || report(&changed))?;
     Ok(CommandExit::Ok)
 }
 
 /// Has the running host take the file, and prints the key as it is now.
 async fn told(key: &str, file: &Path, context: &Context) -> Done {
     let changed = reload(context).await?;
-    let entries = context.place()?.load()?.entries();
+    let mut entries = context.place()?.load()?.entries();
+    if is_price(key) && !entries.iter().any(|entry| entry.key == key) {
+        // It was unset, and the shipped table has none: the price is unknown now.
+        entries.push(ConfigEntry { key: key.to_owned(), value: Value::Null, origin: ValueSource::Default });
+    }
     let [entry] = select(&entries, key)?[..] else {
         return Err(usage(format!("`{key}` is a section"), "name one key").into());
     };
     if let ValueSource::Env(name) = &entry.origin {
         context.output.warn(&format!("the variable `{name}` has precedence over the file"));
     }
-    let body = json!({ "entry": entry, "path": file, "changed": changed });
+    let body = ChangedKey { entry, path: file, changed: &changed };
     context.answer(&body, || {
         let value = if entry.value.is_null() { "(unset)".to_owned() } else { entry.value.to_string() };
         let now = format!("{key} = {value}, from {}", entry.origin);

@@ -1,5 +1,6 @@
-//! `motor cortex`: how an agent reflects (SPEC CX-6 to CX-9).
+//! `motor cortex`: how an agent reflects (SPEC CX-6 to CX-10).
 
+mod guidance;
 mod reflector;
 
 use std::fmt::Write as _;
@@ -7,7 +8,7 @@ use std::fmt::Write as _;
 use agent::{CortexStatus, ReflectReply, ReflectRequest};
 use base::text::Foreign;
 use clap::{Args, Subcommand};
-use cortex::{Belief, CycleOutcome, ReflectionRecord, TokenUse};
+use cortex::{Belief, CycleOutcome, GuidanceRecord, ReflectionRecord, SoulDrift, TokenUse, UsedReflector};
 use ledger::PeerId;
 
 use super::Done;
@@ -29,6 +30,18 @@ pub(super) enum CortexCommand {
     Status,
     /// List the beliefs that steer the agent now
     Beliefs,
+    /// List the promises with a time that reflections found, and their state
+    Commitments,
+    /// Close a commitment that was kept
+    Done(guidance::KeyArgs),
+    /// Close a commitment that is void
+    Drop(guidance::KeyArgs),
+    /// List the advice of reflections to the agent
+    Directives,
+    /// Remove a directive from the agent's prompt
+    Dismiss(guidance::KeyArgs),
+    /// List the latest signals: overdue commitments, drift from `SOUL.md`
+    Signals(HistoryArgs),
     /// List the latest cycles with their effects, the newest first
     History(HistoryArgs),
     /// Reflect now; costs one model call
@@ -45,7 +58,7 @@ pub(super) enum CortexCommand {
 /// Arguments of `motor cortex history`.
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
-    /// Number of cycles to list
+    /// Number of entries to list
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
 }
@@ -87,6 +100,12 @@ pub(super) async fn run(command: CortexCommand, context: &Context) -> Done {
                         return Ok(CommandExit::Failed);
                     }
                 }
+                CortexCommand::Commitments => guidance::commitments(session, context).await?,
+                CortexCommand::Done(arguments) => guidance::close(arguments, true, session, context).await?,
+                CortexCommand::Drop(arguments) => guidance::close(arguments, false, session, context).await?,
+                CortexCommand::Directives => guidance::directives(session, context).await?,
+                CortexCommand::Dismiss(arguments) => guidance::dismiss(arguments, session, context).await?,
+                CortexCommand::Signals(HistoryArgs { limit }) => guidance::signals(limit, session, context).await?,
                 CortexCommand::Reflector(command) => return reflector::run(command, session, context).await,
                 CortexCommand::On | CortexCommand::Off => {
                     let switch = CortexSwitch { agent, enabled: matches!(command, CortexCommand::On) };
@@ -111,17 +130,33 @@ fn state(status: &CortexStatus) -> String {
 }
 
 fn show(status: &CortexStatus) -> String {
-    let CortexStatus { model, problems, activity, beliefs, last_cycle, settings, .. } = status;
+    let CortexStatus {
+        model,
+        problems,
+        activity,
+        beliefs,
+        open_commitments,
+        directives,
+        drift,
+        last_cycle,
+        settings,
+        ..
+    } = status;
     let model = model.as_deref().unwrap_or("none");
     let mut shown = format!(
-        "{}\nmodel: {model}\nreflector: {}\nsince the last cycle: {} interactions, {} new peers, {} runs\nbeliefs: {beliefs} of {}",
+        "{}\nmodel: {model}\nreflector: {}\nsince the last cycle: {} interactions, {} new peers, {} runs\nbeliefs: {beliefs} of {}\ncommitments: {open_commitments} open\ndirectives: {directives}\nanswers to peers that are considered first: {}",
         state(status),
         settings.reflector.as_ref().map_or("bundled", |name| name.as_str()),
         activity.interactions,
         activity.new_peers,
         activity.runs,
-        settings.max_beliefs
+        settings.max_beliefs,
+        settings.consult.as_str()
     );
+    if let Some(SoulDrift { finding, cycle, .. }) = drift {
+        // Writing to a string cannot fail.
+        write!(shown, "\ndrift from SOUL.md (cycle {cycle}): {}", Foreign(finding).visible(MAX_SHOWN)).ok();
+    }
     for problem in problems {
         // Writing to a string cannot fail.
         write!(shown, "\nproblem: {}", Foreign(problem).visible(MAX_SHOWN)).ok();
@@ -152,13 +187,14 @@ fn history(records: &[ReflectionRecord]) -> String {
 }
 
 fn cycle(record: &ReflectionRecord) -> String {
-    let ReflectionRecord { cycle, triggers, started_at, peers_shown, tokens, outcome, .. } = record;
+    let ReflectionRecord { cycle, triggers, started_at, peers_shown, reflector, tokens, outcome, .. } = record;
     let triggers: Vec<_> = triggers.iter().map(|trigger| trigger.as_str()).collect();
     let mut shown = format!(
-        "cycle {cycle}, {} ({}): {peers_shown} peers, {}",
+        "cycle {cycle}, {} ({}): {peers_shown} peers, {}{}",
         text::seconds(*started_at),
         triggers.join("+"),
-        used(tokens)
+        used(tokens),
+        reflector.as_ref().map(named).unwrap_or_default()
     );
     let mut line = |words: &str| {
         // Writing to a string cannot fail.
@@ -174,6 +210,7 @@ fn cycle(record: &ReflectionRecord) -> String {
             beliefs_expired,
             refused,
             summary,
+            guidance: GuidanceRecord { commitments_made, commitments_closed, directives, drift },
         } => {
             for assessed in assessed {
                 let cortex::AssessedPeer { peer, proposed, trust, info_score } = assessed;
@@ -184,10 +221,16 @@ fn cycle(record: &ReflectionRecord) -> String {
                 ("reaffirmed", beliefs_reaffirmed),
                 ("revised", beliefs_revised),
                 ("ended", beliefs_expired),
+                ("new commitments", commitments_made),
+                ("closed commitments", commitments_closed),
+                ("directives", directives),
             ] {
                 if !keys.is_empty() {
                     line(&format!("{words}: {}", keys.join(", ")));
                 }
+            }
+            if let Some(finding) = drift {
+                line(&format!("drift from SOUL.md: {finding}"));
             }
             for refused in refused {
                 line(&format!("left out: {refused}"));
@@ -198,6 +241,12 @@ fn cycle(record: &ReflectionRecord) -> String {
         }
     }
     shown
+}
+
+fn named(reflector: &UsedReflector) -> String {
+    let name = reflector.name.as_ref().map_or("bundled", |name| name.as_str());
+    let hash = reflector.hash.map(|hash| format!(" {}", hash.short())).unwrap_or_default();
+    format!(", reflector {name}{hash}")
 }
 
 fn used(tokens: &TokenUse) -> String {
@@ -229,7 +278,11 @@ mod tests {
         .unwrap();
         let shown = cycle(&record);
         assert_eq!(shown.lines().count(), 5, "{shown}");
-        assert!(shown.contains("(new_peer+owner): 1 peers, 800 + 70 tokens (estimated 900)"), "{shown}");
+        // Of an earlier version: it had no reflector.
+        assert!(shown.contains("(new_peer+owner): 1 peers, 800 + 70 tokens (estimated 900)\n"), "{shown}");
+        let named = |reflector: serde_json::Value| named(&serde_json::from_value(reflector).unwrap());
+        assert_eq!(named(serde_json::json!({})), ", reflector bundled");
+        assert_eq!(named(serde_json::json!({ "name": "careful" })), ", reflector careful");
         assert!(shown.contains("mai: trust +3 (proposed +10), info 1/10"), "{shown}");
         assert!(shown.ends_with("late \u{fffd}[2Jagain"), "{shown}");
     }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use agent::{ActReply, ActRequest, FileInput, Home};
 use base::{Refusal, RefusalCode, RunId};
 use motor::{RunStatus, RunTrace};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::context::{Context, compile_worker};
@@ -91,9 +92,9 @@ fn failed(error: &io::Error) -> Refusal {
 }
 
 /// The outcome of the demo run. JSON: `{ runId, answer, totals, report, reportFile, checked }`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct DemoReport {
+pub(super) struct DemoReport {
     run_id: RunId,
     answer: String,
     /// The totals that the sandbox computed in this run.
@@ -112,7 +113,7 @@ struct DemoReport {
 }
 
 /// The result of the demo's program.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Totals {
     orders: u64,
     total: String,
@@ -120,7 +121,7 @@ struct Totals {
     products: Vec<Total>,
 }
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Total {
     name: String,
     total: String,

@@ -1,22 +1,33 @@
 //! `motor doctor`: examines without starting anything, so that it works when nothing else does.
 
 use agent::AcceptedLoss;
-use agent::doctor::{Finding, Severity, examine_without_host, home_finding};
+use agent::config::LoadedConfig;
+use agent::doctor::{
+    Finding, Severity, ask_without_host, config_findings, examine_without_host, home_findings, mend, unasked,
+    variable_finding,
+};
 use base::{Refusal, SystemClock};
 use clap::Args;
 
 use super::Done;
+use super::consent::VARIABLE;
 use super::context::Context;
 use crate::client::Call;
 use crate::exit::CommandExit;
-use crate::output::{Palette, text};
+use crate::output::{Output, Palette, text};
 use crate::session::{HostTarget, Session};
 
 /// Options of `motor doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Go on without the lost part of a damaged or incomplete state; all that is left of it is kept in a directory
+    /// Do not ask the model for one word
     #[arg(long)]
+    offline: bool,
+    /// Apply the safe mends: permissions, missing directories, leftovers of a host that was killed
+    #[arg(long)]
+    fix: bool,
+    /// Go on without the lost part of a damaged or incomplete state; all that is left of it is kept in a directory
+    #[arg(long, conflicts_with_all = ["fix", "offline"])]
     accept_loss: bool,
 }
 
@@ -27,19 +38,50 @@ pub(super) async fn run(arguments: &DoctorArgs, context: &Context) -> Done {
         context.answer(&loss, || render_loss(&loss))?;
         return Ok(CommandExit::Ok);
     }
-    let mut findings = vec![home_finding(&place.home)];
-    findings.extend(examine_state(&place).await?);
-    let problems = findings.iter().any(|finding| finding.level == Severity::Problem);
+    let (config, faults) = place.examine()?;
+    let mended = if arguments.fix { mend(&place.home) } else { Vec::new() };
+    let mut findings = home_findings(&place.home);
+    // The permissions come last, beside the other parts of this machine.
+    let permissions = findings.split_off(findings.len().min(1));
+    let settings = config_findings(&config, &faults);
+    findings.extend(examine(&place, config, arguments.offline).await?);
+    findings.extend(settings);
+    findings.extend(permissions);
+    findings.extend(
+        (context.env)(VARIABLE).filter(|token| !token.is_empty()).map(|token| variable_finding(&place.home, &token)),
+    );
+    findings.push(terminal(&context.output));
+    findings.extend(mended);
     context.answer(&findings, || render(&findings, context.output.out))?;
-    Ok(if problems { CommandExit::Failed } else { CommandExit::Ok })
+    let worst = findings.iter().map(|finding| finding.status).max();
+    Ok(if worst == Some(Severity::Problem) { CommandExit::Failed } else { CommandExit::Ok })
 }
 
 /// Asks the host that has the state open; without one, this process examines it.
-async fn examine_state(place: &HostTarget) -> Result<Vec<Finding>, Refusal> {
-    match Session::connect(place.clone()).await? {
-        Some(mut session) => session.ask(&Call::get("/v1/host/findings")).await,
-        None => Ok(examine_without_host(&place.options()?)),
-    }
+async fn examine(place: &HostTarget, config: LoadedConfig, offline: bool) -> Result<Vec<Finding>, Refusal> {
+    let Some(mut session) = Session::connect(place.clone()).await? else {
+        let options = place.options_with(config);
+        let mut findings = examine_without_host(&options).await;
+        findings.push(if offline { unasked() } else { ask_without_host(&options).await });
+        return Ok(findings);
+    };
+    let mut findings: Vec<Finding> = session.ask(&Call::get("/v1/host/findings")).await?;
+    findings.push(match offline {
+        true => unasked(),
+        false => session.ask(&Call::post("/v1/host/findings/model", &())?).await?,
+    });
+    Ok(findings)
+}
+
+/// The finding about stdout.
+fn terminal(output: &Output) -> Finding {
+    let colours = if output.out.enabled() { "with colours" } else { "without colours" };
+    let message = if output.is_terminal() {
+        format!("stdout is a terminal of {} columns, {colours}", output.columns)
+    } else {
+        format!("stdout is not a terminal: {} columns, {colours}", output.columns)
+    };
+    Finding { id: "terminal".to_owned(), name: "terminal".to_owned(), status: Severity::Ok, message, fix: None }
 }
 
 fn render_loss(loss: &AcceptedLoss) -> String {
@@ -58,22 +100,25 @@ fn render_loss(loss: &AcceptedLoss) -> String {
     report
 }
 
-fn render(findings: &[Finding], palette: Palette) -> String {
+/// Findings as lines: severity, name, message, and below it the command that mends it.
+pub(super) fn render(findings: &[Finding], palette: Palette) -> String {
     let widest = findings.iter().map(|finding| text::width(&finding.name)).max().unwrap_or(0);
     let mut report = String::new();
     for finding in findings {
-        let mark = match finding.level {
+        let mark = match finding.status {
             Severity::Ok => palette.green("ok     "),
+            Severity::Skipped => palette.dim("skipped"),
+            Severity::Fixed => palette.green("fixed  "),
             Severity::Warning => palette.yellow("warning"),
             Severity::Problem => palette.red("problem"),
         };
         let padding = " ".repeat(widest.saturating_sub(text::width(&finding.name)));
         report.push_str(&format!("{mark}  {}{padding}  {}\n", finding.name, text::one_line(&finding.message)));
-        if let Some(remedy) = &finding.remedy {
+        if let Some(fix) = &finding.fix {
             report.push_str(&format!(
                 "         {}{padding}  {}\n",
                 " ".repeat(text::width(&finding.name)),
-                palette.cyan(&text::one_line(remedy))
+                palette.cyan(&text::one_line(fix))
             ));
         }
     }
@@ -87,20 +132,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_comes_with_its_remedy() {
+    fn a_problem_comes_with_the_command_that_mends_it() {
+        let finding = |name: &str, status, message: &str, fix: Option<&str>| Finding {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            status,
+            message: message.to_owned(),
+            fix: fix.map(str::to_owned),
+        };
         let findings = [
-            Finding { name: "home".into(), level: Severity::Ok, message: "is there".into(), remedy: None },
-            Finding {
-                name: "a model".into(),
-                level: Severity::Problem,
-                message: "no key".into(),
-                remedy: Some("export K=…".into()),
-            },
+            finding("home", Severity::Ok, "is there", None),
+            finding("a model", Severity::Problem, "no key", Some("motor setup")),
+            finding("answer", Severity::Skipped, "not asked", None),
+            finding("fix", Severity::Fixed, "mended", None),
         ];
         expect![[r#"
             ok       home     is there
             problem  a model  no key
-                              export K=…
+                              motor setup
+            skipped  answer   not asked
+            fixed    fix      mended
         "#]]
         .assert_eq(&render(&findings, Palette::new(false)));
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{ExecuteReply, ExecuteRequest, Tier};
+use agent::{ExecuteReply, ExecuteRequest, Language, Tier};
 use clap::Args;
 
 use super::context::Context;
@@ -16,12 +16,15 @@ use crate::output::text;
 /// Arguments of `motor execute`.
 #[derive(Debug, Args)]
 pub(super) struct ExecuteArgs {
-    /// JavaScript, or `-` to read it from standard input
+    /// The program, or `-` to read it from standard input
     #[arg(required_unless_present = "file", conflicts_with = "file", allow_negative_numbers = true)]
     code: Option<String>,
-    /// A file with JavaScript
+    /// A file with the program
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Language of the program. Default: Python for a file that ends in `.py`, else JavaScript
+    #[arg(long, value_name = "LANGUAGE")]
+    language: Option<LanguageName>,
     /// Network access: nothing, or with `fetch` the domains of `network.code_domains`
     #[arg(long, value_name = "TIER", default_value = "isolated")]
     tier: TierName,
@@ -46,12 +49,32 @@ enum TierName {
     Network,
 }
 
+/// The language of a program.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum LanguageName {
+    #[value(name = "javascript", alias = "js")]
+    JavaScript,
+    #[value(alias = "py")]
+    Python,
+}
+
+fn language(arguments: &ExecuteArgs) -> Language {
+    let is_python = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "py");
+    match arguments.language {
+        Some(LanguageName::JavaScript) => Language::JavaScript,
+        Some(LanguageName::Python) => Language::Python,
+        None if arguments.file.as_ref().is_some_and(is_python) => Language::Python,
+        None => Language::JavaScript,
+    }
+}
+
 pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
     let code = match (&arguments.file, &arguments.code) {
         (Some(path), _) => input::text_file(path)?,
         (None, code) => input::text_or_stdin(code.as_deref().unwrap_or_default()).await?,
     };
     let request = ExecuteRequest {
+        language: language(&arguments),
         code,
         purpose: arguments.purpose,
         tier: match arguments.tier {

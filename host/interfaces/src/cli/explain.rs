@@ -1,6 +1,6 @@
 //! `motor explain`: shows what a run would be allowed to touch, before it starts (SPEC RUN-13).
 
-use agent::Explanation;
+use agent::{ActRequest, Explanation};
 use clap::Args;
 
 use super::context::Context;
@@ -18,11 +18,15 @@ pub(super) struct ExplainArgs {
     task: Option<String>,
     #[command(flatten)]
     grants: GrantArgs,
+    /// Explain a run that asks the owner before each action that reaches outside or cannot be undone
+    #[arg(long)]
+    approval: bool,
 }
 
 pub(super) async fn run(arguments: ExplainArgs, context: &Context) -> Done {
     let task = input::text_or_stdin(&arguments.task.unwrap_or_default()).await?;
     let request = arguments.grants.request(task, context)?;
+    let request = ActRequest { approval_required: arguments.approval, ..request };
     context
         .with_host(async |session| {
             let call = consent::signed(Call::post("/v1/explanations", &request)?, context);

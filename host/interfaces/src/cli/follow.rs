@@ -6,13 +6,15 @@
 use std::time::Duration;
 
 use base::{ErrorCode, Refusal, RunId, Timestamp};
-use motor::{CancelReply, InstalledSkill, LiveEvent, RunError, RunStatus};
+use motor::{CancelReply, InstalledSkill, LiveEvent, OutgoingRequest, RunError, RunStatus};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use super::CliError;
-use super::answer::{APPROVE, RESPOND};
+use super::answer::{APPROVE, RESPOND, trace};
 use super::context::Context;
+use super::files::{self, ProducedFile};
 use super::interrupt::UserInterrupt;
 use super::live::LiveView;
 use super::parked::{ParkedOutcome, settle};
@@ -44,23 +46,33 @@ pub(super) enum FollowOutcome {
 }
 
 /// A run that is over, as the command line tells of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RunEnd {
+    /// Id of the run.
     pub(super) run_id: RunId,
+    /// Its status at the end: `completed`, `failed` or `cancelled`.
     pub(super) status: RunStatus,
     /// The whole answer; for a run without one, the last thing the model said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<String>,
+    /// Why it failed or was cancelled; absent for a completed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<RunError>,
+    /// Number of steps begun, over all attempts.
     pub(super) steps: u32,
+    /// Number of tool calls that returned, failed ones included.
     pub(super) tool_calls: u32,
+    /// Number of tool calls that failed.
     pub(super) tool_errors: u32,
+    /// Tokens of all prompts.
     pub(super) input_tokens: u64,
+    /// Tokens of all replies.
     pub(super) output_tokens: u64,
+    /// Cost in US dollars; absent if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost_usd: Option<f64>,
+    /// Time from the start to the end in milliseconds.
     pub(super) duration_ms: u64,
     /// Writes that it staged.
     #[serde(skip_serializing_if = "is_none")]
@@ -68,6 +80,9 @@ pub(super) struct RunEnd {
     /// The skills that it left, or failed to leave.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) installed_skills: Vec<InstalledSkill>,
+    /// The files that it produced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<ProducedFile>,
     #[serde(skip)]
     pub(super) started: Option<Timestamp>,
     /// The whole answer was streamed to the terminal that stdout is.
@@ -76,7 +91,7 @@ pub(super) struct RunEnd {
     /// The command that answers the question or approval it waits for.
     #[serde(skip)]
     pub(super) waiting: Option<&'static str>,
-    /// Its last approval request was refused, or expired undecided.
+    /// Its last approval request was refused or expired undecided, or it was refused a request that needs consent.
     #[serde(skip)]
     pub(super) denied: bool,
     /// It is over, as far as the events so far say.
@@ -106,6 +121,7 @@ impl RunEnd {
             duration_ms: 0,
             staged: 0,
             installed_skills: Vec::new(),
+            files: Vec::new(),
             started: None,
             is_shown: false,
             waiting: None,
@@ -134,6 +150,7 @@ impl RunEnd {
             }
             LiveEvent::ToolFinished { result, requests, .. } => {
                 self.tool_calls += 1;
+                self.denied |= requests.iter().any(|request| lacks_consent(request, requests));
                 self.tool_errors += u32::from(!result.ok && result.error_code != Some(ErrorCode::Staged));
                 self.staged = requests.iter().filter_map(|request| request.staged).fold(self.staged, u32::max);
             }
@@ -174,6 +191,11 @@ impl RunEnd {
     }
 }
 
+/// Whether a request of a call was refused for want of consent, and not sent later in the call with one.
+fn lacks_consent(request: &OutgoingRequest, all: &[OutgoingRequest]) -> bool {
+    request.wants_consent() && !all.iter().any(|other| other.consented && other.hash == request.hash)
+}
+
 /// Follows `run` and shows its events.
 ///
 /// # Errors
@@ -184,6 +206,11 @@ pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context
     live.end();
     if let Ok(FollowOutcome::Ended(ended)) = &mut followed {
         ended.is_shown = ended.result.as_deref().is_some_and(|answer| live.has_shown(answer));
+        // The run is over and its answer is here: a host that went away costs the list of files only.
+        match trace(run, session).await.and_then(|trace| files::produced(&trace, context)) {
+            Ok(files) => ended.files = files,
+            Err(refusal) => context.output.warn(&format!("its files are not listed: {}", refusal.reason)),
+        }
     }
     Ok(followed?)
 }
@@ -270,7 +297,7 @@ mod tests {
     #[test]
     fn the_end_sums_up_the_run() {
         let at = Timestamp::from_millis;
-        let usage = Usage { input_tokens: 1_000, output_tokens: 20, cost_usd: Some(0.001) };
+        let usage = Usage { input_tokens: 1_000, output_tokens: 20, cost_usd: Some(0.001), ..Usage::default() };
         let replied = |step| LiveEvent::ModelReplied {
             at: at(0),
             step,

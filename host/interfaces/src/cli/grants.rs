@@ -6,6 +6,7 @@ use std::time::Duration;
 use agent::ActRequest;
 use base::Refusal;
 use clap::Args;
+use llm::MicroUsd;
 
 use super::context::Context;
 use super::input;
@@ -57,6 +58,9 @@ pub(super) struct GrantArgs {
     /// Time it may take, such as `90s` or `10m` [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
+    /// US dollars it may spend on models, such as `0.50` [default: `budget.usd`]
+    #[arg(long, value_name = "USD", value_parser = input::usd)]
+    budget_usd: Option<MicroUsd>,
     /// Model to use instead of the configured one
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
@@ -86,6 +90,7 @@ impl GrantArgs {
             stage: self.stage,
             max_iterations: self.max_iterations,
             timeout_ms: self.timeout.map(duration::millis),
+            budget_usd: self.budget_usd,
             model: self.model,
             guard: self.no_guard.then_some(false),
             ..ActRequest::default()

@@ -5,10 +5,10 @@
 use base::text::{Foreign, did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use clap::{Args, CommandFactory as _};
-use serde_json::json;
 
+use super::answers::Term;
 use super::context::Context;
-use super::{Cli, Done};
+use super::{Cli, Done, documents};
 use crate::exit::CommandExit;
 
 const GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
@@ -18,17 +18,13 @@ const TERM_COLUMNS: usize = 17;
 
 /// Arguments of `motor help`.
 #[derive(Debug, Args)]
-#[command(after_help = "`motor help terms` lists the terms of these texts with their meaning: energy, fuel, grant, …")]
+#[command(
+    after_help = "`motor help terms` lists the terms of these texts with their meaning: energy, fuel, grant, …\n`motor help json --json` prints a JSON Schema for the output of each command"
+)]
 pub(super) struct HelpArgs {
-    /// A command, such as `task list`, a term, such as `energy`, or `terms`
+    /// A command, such as `task list`, a term, such as `energy`, `terms`, or `json`: the outputs with `--json`
     #[arg(value_name = "WORD")]
     words: Vec<String>,
-}
-
-/// A term and its meaning.
-struct Term {
-    name: &'static str,
-    meaning: String,
 }
 
 /// The rows of the glossary's table. Links become their text.
@@ -38,11 +34,30 @@ fn terms() -> Vec<Term> {
     rows.map(|(name, meaning)| Term { name, meaning: without_links(meaning) }).collect()
 }
 
+/// `[text](address)` becomes its text; other brackets, as of a section of the configuration, stay.
 fn without_links(meaning: &str) -> String {
-    let mut parts = meaning.split("](");
-    let first = parts.next().unwrap_or_default().to_owned();
-    let text = parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest));
-    text.replace('[', "")
+    let (mut text, mut rest) = (String::new(), meaning);
+    while let Some((before, after)) = rest.split_once('[') {
+        text.push_str(before);
+        let link = after.split_once("](").and_then(|(label, after)| Some((label, after.split_once(')')?.1)));
+        match link.filter(|(label, _)| !label.contains(']')) {
+            Some((label, after)) => {
+                text.push_str(label);
+                rest = after;
+            }
+            None => {
+                text.push('[');
+                rest = after;
+            }
+        }
+    }
+    text + rest
+}
+
+/// The term that a reader asks for, also as `runs` for `run`: as it stands in a text.
+fn term_of<'a>(terms: &'a [Term], asked: &str) -> Option<&'a Term> {
+    let singular = asked.strip_suffix('s').unwrap_or(asked);
+    terms.iter().find(|term| [asked, singular].iter().any(|asked| term.name.eq_ignore_ascii_case(asked)))
 }
 
 pub(super) fn run(arguments: &HelpArgs, context: &Context) -> Done {
@@ -56,31 +71,37 @@ pub(super) fn run(arguments: &HelpArgs, context: &Context) -> Done {
         ))?;
         return Ok(CommandExit::Ok);
     }
+    let terms = terms();
+    let term = term_of(&terms, &asked);
+    if let Some(term) = term.filter(|_| context.output.is_json()) {
+        context.output.print_json(term)?;
+        return Ok(CommandExit::Ok);
+    }
     if let Some(found) = arguments.words.iter().try_fold(&mut command, |found, word| found.find_subcommand_mut(word)) {
+        // A word may be a term and a command: `energy`, `skill`.
+        if let Some(Term { name, meaning }) = term {
+            context.output.print_page(&format!("{name}: {meaning}"))?;
+            context.output.print_trusted("\n")?;
+        }
         context.output.print_trusted(&found.render_long_help().to_string())?;
         return Ok(CommandExit::Ok);
     }
-    let terms = terms();
+    if asked == "json" {
+        let documents = documents::all();
+        context.answer(&documents, || documents.page())?;
+        return Ok(CommandExit::Ok);
+    }
     if ["terms", "topics", "glossary"].contains(&asked.as_str()) {
         if context.output.is_json() {
-            let all: Vec<_> =
-                terms.iter().map(|Term { name, meaning }| json!({ "term": name, "meaning": meaning })).collect();
-            context.output.print_json(&all)?;
+            context.output.print_json(&terms)?;
         } else {
             let rows = terms.iter().map(|Term { name, meaning }| format!("{name:TERM_COLUMNS$}  {meaning}\n"));
             context.output.print_page(&rows.collect::<String>())?;
         }
         return Ok(CommandExit::Ok);
     }
-    // `runs` for `run`: a reader asks as the term stands in a text.
-    let singular = asked.strip_suffix('s').unwrap_or(&asked);
-    let is_meant = |term: &&Term| [asked.as_str(), singular].iter().any(|asked| term.name.eq_ignore_ascii_case(asked));
-    if let Some(term) = terms.iter().find(is_meant) {
-        if context.output.is_json() {
-            context.output.print_json(&json!({ "term": term.name, "meaning": term.meaning }))?;
-        } else {
-            context.output.print_page(&format!("{}: {}", term.name, term.meaning))?;
-        }
+    if let Some(Term { name, meaning }) = term {
+        context.output.print_page(&format!("{name}: {meaning}"))?;
         return Ok(CommandExit::Ok);
     }
     let commands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
@@ -104,12 +125,16 @@ mod tests {
         for word in ["energy", "fuel", "home", "gate", "grant", "signal", "receipt", "attempt", "approval", "consent"] {
             assert!(terms.iter().any(|term| term.name == word), "{word}");
         }
-        assert!(terms.iter().all(|term| !term.meaning.contains('[') && !term.meaning.contains("](")));
+        assert!(terms.iter().all(|term| !term.meaning.contains("](")));
+        let section = |name, words| terms.iter().any(|term| term.name == name && term.meaning.contains(words));
+        assert!(section("cap", "(`[budget] usd`, `usd_day`)") && section("limit", "(`[limits]`)"));
     }
 
     #[test]
     fn links_become_their_text() {
         assert_eq!(without_links("see [a](b.md) and [c](d#e); end"), "see a and c; end");
         assert_eq!(without_links("plain"), "plain");
+        assert_eq!(without_links("a cap (`[budget] usd`); see [a](b.md)"), "a cap (`[budget] usd`); see a");
+        assert_eq!(without_links("a list [1] and [half](open"), "a list [1] and [half](open");
     }
 }

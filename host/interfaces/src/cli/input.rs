@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agent::{DirectoryInput, FileInput};
 use base::{Refusal, RefusalCode};
+use llm::MicroUsd;
 use serde_json::{Map, Value};
 
 use super::context::usage;
@@ -109,6 +110,12 @@ fn bounded(source: impl std::io::Read, what: &str) -> Result<String, Refusal> {
         return Err(refuse(format!("{what} has more than {MAX_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| refuse(format!("{what} is not UTF-8 text")))
+}
+
+/// US dollars on the command line, with or without the sign.
+pub(super) fn usd(text: &str) -> Result<MicroUsd, String> {
+    let number = text.trim().trim_start_matches('$').parse::<f64>().ok();
+    number.and_then(MicroUsd::from_usd).ok_or_else(|| "write US dollars, such as `0.50`".to_owned())
 }
 
 #[cfg(test)]

@@ -244,6 +244,9 @@ fn line(event: &LiveEvent, columns: usize, verbose: bool, palette: Palette) -> O
         LiveEvent::HostSaid { text, .. } => {
             palette.yellow(&text::cut(&format!("  host: {}", text::one_line(text)), columns))
         }
+        LiveEvent::OwnerSaid { text, consent, .. } => {
+            text::cut(&format!("  told by {}: {}", door(consent), text::brief(text, columns)), columns)
+        }
         LiveEvent::Asked { question, .. } => {
             palette.yellow(&text::cut(&format!("  asks: {}", text::brief(&question.question, columns)), columns))
         }
@@ -273,8 +276,8 @@ fn tokens(usage: Usage) -> String {
     if usage.input_tokens + usage.output_tokens == 0 {
         return String::new();
     }
-    let (input, output) = (text::thousands(usage.input_tokens), text::thousands(usage.output_tokens));
-    format!("  {input} tokens in, {output} out")
+    let input = text::tokens_in(usage.input_tokens, usage.cached_input_tokens);
+    format!("  {input}, {} out", text::thousands(usage.output_tokens))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use agent::api::offers::OfferedTool;
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
 
+use super::answers::{ClientInstall, ClientSnippet};
 use super::context::{Context, usage};
 use super::{CliError, Done};
 use crate::client::Call;
@@ -122,8 +122,8 @@ fn write(install: &InstallArgs, context: &Context) -> Done {
         client.user_file(&|name| (context.env)(name))
     };
     if install.print {
-        context
-            .answer(&json!({ "file": place, "configuration": client.snippet(&entry) }), || client.snippet(&entry))?;
+        let answer = ClientSnippet { file: place, configuration: client.snippet(&entry) };
+        context.answer(&answer, || answer.configuration.clone())?;
         return Ok(CommandExit::Ok);
     }
     let place = place.ok_or_else(|| {
@@ -135,7 +135,7 @@ fn write(install: &InstallArgs, context: &Context) -> Done {
         Installed::Written => format!("wrote the server `motor` to {shown}; restart the client"),
         Installed::Unchanged => format!("{shown} already has the server `motor`"),
     };
-    context.answer(&json!({ "file": place, "written": installed == Installed::Written }), || said)?;
+    context.answer(&ClientInstall { file: place, written: installed == Installed::Written }, || said)?;
     Ok(CommandExit::Ok)
 }
 

@@ -4,9 +4,9 @@ use agent::{Decision, DecisionLevel, DomainVerdict};
 use base::{Refusal, RunId};
 use clap::{Args, Subcommand};
 use network::Shape;
-use serde_json::json;
 
 use super::Done;
+use super::answers::MadeDecision;
 use super::consent::{confirm, unasked};
 use super::context::{Context, usage};
 use super::task::or_newest;
@@ -109,7 +109,7 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
                 _ => confirm(&card(&decision, forgotten, context), context).await?,
             };
             let made: Decision = session.ask(&Call::post(path, &decision)?.with(consent)).await?;
-            context.answer(&json!({ "decision": made, "forgotten": forgotten }), || {
+            context.answer(&MadeDecision { decision: &made, forgotten }, || {
                 let what = if forgotten { "forgotten" } else { word(made.verdict) };
                 format!("{} is {what} for {}", made.pattern, whose(&made))
             })?;

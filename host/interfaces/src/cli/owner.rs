@@ -6,9 +6,9 @@
 use base::{Refusal, RefusalCode, Secret, Timestamp};
 use clap::Subcommand;
 use consent::{ConsentError, FileState, OwnerPassphrase, OwnerStatus, OwnerToken, TokenFile};
-use serde_json::json;
 use zeroize::Zeroizing;
 
+use super::answers::PrintedToken;
 use super::consent::{at, declined, file, given, gone, nobody, show, terminal, unseal, yes};
 use super::context::Context;
 use super::terminal::Terminal;
@@ -105,7 +105,7 @@ async fn print(context: &Context) -> Done {
     }
     let token = unseal(file(context)?, &terminal).await?;
     if context.output.is_json() {
-        context.output.print_json(&json!({ "token": token.expose() }))?;
+        context.output.print_json(&PrintedToken { token: token.expose() })?;
     } else {
         context.output.print_trusted(token.expose())?;
     }

@@ -8,11 +8,12 @@ use motor::{CommandReply, Waiting};
 
 use super::answer::{AnswerInput, ask, call, command, trace};
 use super::consent::at;
-use super::context::Context;
+use super::context::{Context, now};
 use super::interrupt::UserInterrupt;
 use super::terminal::Terminal;
 use crate::client::OwnerProof;
 use crate::client::events::{Event, EventStream};
+use crate::output::text;
 use crate::session::Session;
 
 /// How it went on while a run waited.
@@ -42,9 +43,12 @@ pub(super) async fn settle(
         return Ok(ParkedOutcome::Put);
     };
     let Some(terminal) = Terminal::open() else {
-        context
-            .output
-            .say_trusted(&context.output.err.yellow(&format!("waiting: `{}` answers", command(run, waiting))));
+        let limit = text::left(waiting.expires_at().since(now())).map(|left| format!(", for {left} at most"));
+        context.output.say_trusted(&context.output.err.yellow(&format!(
+            "waiting{}: `{}` answers",
+            limit.unwrap_or_default(),
+            command(run, waiting)
+        )));
         return Ok(ParkedOutcome::Put);
     };
     let asking = async {

@@ -121,6 +121,9 @@ fn said(signed: &SignedReceipt) -> String {
     line(&mut page, "task", &text::brief(&receipt.task.beginning, 66));
     let attempts = if receipt.attempts == 1 { String::new() } else { format!(", attempt {}", receipt.attempts) };
     line(&mut page, "status", &format!("{}{attempts}", receipt.status.as_str()));
+    if let Some(seed) = receipt.seed {
+        line(&mut page, "seed", &seed.to_string());
+    }
     if let Some(result) = receipt.result.as_deref().or(receipt.error.as_deref()) {
         line(&mut page, "result", &text::brief(result, 66));
     }
@@ -233,6 +236,7 @@ mod tests {
             task: Task::of("add\u{1b}[2J it\nup"),
             status: ReceiptOutcome::Failed,
             attempts: 2,
+            seed: None,
             created_at: time,
             started_at: None,
             completed_at: None,

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use base::{Refusal, Secret};
 use clap::Args;
 use consent::Claim;
-use serde_json::json;
 
 use super::Done;
+use super::answers::Listening;
 use super::consent::unasked;
 use super::context::Context;
 use crate::client::OwnerProof;
@@ -53,9 +53,8 @@ pub(super) async fn run(arguments: &ServeArgs, context: &Context) -> Done {
     context.wishes.listen().await;
     // Printed once connections are accepted: the process that started this one may wait for the line.
     if context.output.is_json() {
-        context
-            .output
-            .print_json_line(&json!({ "listening": socket, "address": address, "pid": std::process::id() }))?;
+        let pid = std::process::id();
+        context.output.print_json_line(&Listening { listening: socket, address: address.clone(), pid })?;
     } else {
         let also = address.as_ref().map(|address| format!(" and {address}")).unwrap_or_default();
         context.output.say(&format!("listening on {}{also}", socket.display()));

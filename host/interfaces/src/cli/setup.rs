@@ -7,6 +7,7 @@ use base::{CredentialName, Refusal, RefusalCode, Secret};
 use clap::Args;
 use llm::{ModelRef, Provider, Role};
 use network::{Pattern, Target};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use vault::CredentialInfo;
@@ -50,9 +51,9 @@ pub(super) struct SetupArgs {
 }
 
 /// The settings that were kept.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct SetupReport {
+pub(super) struct SetupReport {
     /// The model as `provider/model`.
     model: String,
     /// The keys that were written, with their values and sources.

@@ -123,14 +123,15 @@ fn line(signal: &Signal, columns: usize) -> String {
         _ => "",
     };
     let said = text::brief(said, SAID);
-    let mut lines = format!("{:>4}  {}  {}  {}", signal.id, text::seconds(signal.created_at), signal.run, body.status);
+    let mut lines =
+        format!("{:>4}  {}  {}  {}", signal.id, text::seconds(signal.created_at), signal.body.run_id, body.status);
     // If there is no room for the text, it has rows of its own.
     let gap = if lines.len() + 2 + text::width(&said) > columns { format!("\n{:BELOW$}", "") } else { "  ".to_owned() };
     lines.push_str(gap.as_str());
     lines.push_str(&said);
     let command = body.question.as_ref().map(|_| RESPOND).or(body.approval.as_ref().map(|_| APPROVE));
     if let Some(command) = command {
-        write!(lines, "\n{:BELOW$}`{command} {}` answers", "", signal.run).ok();
+        write!(lines, "\n{:BELOW$}`{command} {}` answers", "", signal.body.run_id).ok();
     }
     for SignalSkill { name, created, problem, .. } in &body.installed_skills {
         write!(lines, "\n{:BELOW$}skill {}", "", left_behind(name, *created, problem.as_deref())).ok();

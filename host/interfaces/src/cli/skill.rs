@@ -4,6 +4,7 @@
 //! All of a skill's own words are a stranger's. They are shown in ways that cannot be mistaken for this program's.
 
 mod decide;
+mod fetch;
 mod grant;
 mod list;
 mod manage;
@@ -21,6 +22,8 @@ use super::context::Context;
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::text;
+pub(super) use manage::RemoveReply;
+pub(super) use verify::is_broken;
 
 /// Subcommands of `motor skill`.
 #[derive(Debug, Subcommand)]
@@ -38,7 +41,7 @@ pub(super) enum SkillCommand {
     Review(review::ReviewArgs),
     /// Approve a skill: exactly these bytes, with exactly these powers
     Approve(decide::ApproveArgs),
-    /// Change the powers of an approved skill
+    /// Update a skill from the source it was added from, or change the powers of an approved one
     Update(decide::UpdateArgs),
     /// Reject a skill that waits
     Reject {

@@ -6,7 +6,8 @@ use agent::{DiscardStaged, SendStaged, ShownWrite, StagedStatus, StagedTask, Sta
 use base::{Refusal, RefusalCode, RunId};
 use clap::Args;
 
-use super::context::Context;
+use super::context::{Context, usage};
+use super::newest::{Choice, Fitting, leading_run, or_fitting};
 use super::task::or_newest;
 use super::{Done, consent};
 use crate::client::{Call, OwnerProof};
@@ -26,24 +27,20 @@ pub(super) struct StagedArgs {
 /// Arguments of `motor task send`.
 #[derive(Debug, Args)]
 pub(super) struct SendArgs {
-    /// Id of the run
-    run: RunId,
-    /// Numbers of the writes, such as `3` or `'#3'` [default: all that are held]
-    #[arg(value_name = "NUMBER")]
-    writes: Vec<WriteNumber>,
+    /// The run [default: the newest with held writes], and numbers of writes, such as `3` or `'#3'` [default: all held]
+    #[arg(value_name = "RUN] [NUMBER")]
+    words: Vec<String>,
     /// Send a write whose outcome is unknown once more, with the same idempotency key
-    #[arg(long, requires = "writes")]
+    #[arg(long, requires = "words")]
     again: bool,
 }
 
 /// Arguments of `motor task discard`.
 #[derive(Debug, Args)]
 pub(super) struct DiscardArgs {
-    /// Id of the run
-    run: RunId,
-    /// Numbers of the writes, such as `3` or `'#3'` [default: all that are held]
-    #[arg(value_name = "NUMBER")]
-    writes: Vec<WriteNumber>,
+    /// The run [default: the newest with held writes], and numbers of writes, such as `3` or `'#3'` [default: all held]
+    #[arg(value_name = "RUN] [NUMBER")]
+    words: Vec<String>,
 }
 
 /// The number of a staged write.
@@ -58,6 +55,20 @@ impl FromStr for WriteNumber {
         let number = number.parse().ok().filter(|number| *number > 0);
         number.map(Self).ok_or_else(|| "expected the number of a staged write, such as `3`".to_owned())
     }
+}
+
+/// The run and the numbers of writes behind it.
+///
+/// # Errors
+/// If a word is neither.
+fn targets(words: Vec<String>) -> Result<(Option<RunId>, Vec<WriteNumber>), Refusal> {
+    let (run, words) = leading_run(words)?;
+    let number = |word: &String| {
+        let parsed = word.parse::<WriteNumber>();
+        parsed.map_err(|expected| usage(format!("{} is not a run or a number", text::quoted(word)), &expected))
+    };
+    let writes: Result<_, _> = words.iter().map(number).collect();
+    Ok((run, writes?))
 }
 
 /// Runs the command `motor task staged`.
@@ -89,7 +100,12 @@ pub(super) fn whole(task: &StagedTask) -> Card {
 
 /// Runs the command `motor task send`. Each write is one request, so that each result is shown when it is there.
 pub(super) async fn send(arguments: SendArgs, session: &mut Session, context: &Context) -> Done {
-    let SendArgs { run, writes, again } = arguments;
+    let SendArgs { words, again } = arguments;
+    let (run, writes) = targets(words)?;
+    if again && writes.is_empty() {
+        return Err(usage("`--again` takes the numbers of writes", "`motor task staged` lists them").into());
+    }
+    let run = or_fitting(run, Fitting::Held, Choice::Shown, session, context).await?;
     let task = fetch(&run, session).await?;
     let chosen = chosen(&task, &writes)?;
     if chosen.is_empty() {
@@ -144,7 +160,8 @@ fn is_good(write: &StagedWrite) -> bool {
 
 /// Runs the command `motor task discard`.
 pub(super) async fn discard(arguments: DiscardArgs, session: &mut Session, context: &Context) -> Done {
-    let DiscardArgs { run, writes } = arguments;
+    let (run, writes) = targets(arguments.words)?;
+    let run = or_fitting(run, Fitting::Held, Choice::Asked, session, context).await?;
     // It takes something away: the owner's token is needed, and no question.
     let proof = consent::unasked(context).await?;
     let task = drop_writes(&run, writes.iter().map(|number| number.0).collect(), proof, session).await?;

@@ -4,15 +4,17 @@ use std::fmt::Write as _;
 
 use base::{ConsentRecord, Door, Provenance, Timestamp};
 use motor::{
-    ApprovalTrace, AttemptTrace, InstalledSkill, OutgoingRequest, QuestionTrace, RunStatus, RunTrace, StepTrace,
-    ToolCallTrace, Waiting,
+    ApprovalTrace, AttemptTrace, InstalledSkill, OutgoingRequest, OwnerMessageTrace, QuestionTrace, RunStatus,
+    RunTrace, StepTrace, ToolCallTrace, Waiting,
 };
 
 use super::answer::command;
+use super::files::MAX_LISTED;
 use super::skill::left_behind;
 use crate::output::flow::Flow;
 use crate::output::{Palette, text};
 use crate::words::card::Card;
+use crate::words::cost;
 use crate::words::staged::summary;
 
 /// Columns before the value of a field.
@@ -35,6 +37,9 @@ pub(super) fn render(trace: &RunTrace, now: Timestamp, columns: usize, palette: 
         for approval in trace.approvals.iter().filter(|asked| asked.approval.step == step.iteration) {
             page.approval(approval);
         }
+    }
+    for told in &trace.owner_messages {
+        page.told(told);
     }
     // Those that came to no step.
     let steps = trace.steps.last().map_or(0, |step| step.iteration);
@@ -84,19 +89,27 @@ impl Page {
             self.field(0, "resumed", &format!("{resumed} times after the host had stopped").replace("1 times", "once"));
         }
         let usage = trace.total_usage;
-        let cost = usage.cost_usd.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+        let cost = match cost::brief(usage.cost_usd, trace.unpriced_replies.into()).as_str() {
+            "" => String::new(),
+            "unknown" => ", cost unknown".to_owned(),
+            cost => format!(", {cost}"),
+        };
+        let cap = trace.usd_cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
         self.field(
             0,
             "model",
             &format!(
-                "{}, {} tokens in, {} out{cost}",
+                "{}, {}, {} out{cost}{cap}",
                 text::plural(trace.llm_calls.into(), "call"),
-                text::thousands(usage.input_tokens),
+                text::tokens_in(usage.input_tokens, usage.cached_input_tokens),
                 text::thousands(usage.output_tokens)
             ),
         );
         let failed = if trace.errors > 0 { format!(", {} failed", trace.errors) } else { String::new() };
         self.field(0, "calls", &format!("{}{failed}", text::plural(trace.tool_calls.into(), "tool call")));
+        if let Some(seed) = trace.seed {
+            self.field(0, "seed", &seed.to_string());
+        }
         self.field(0, "energy", &format!("{:.2}", trace.total_energy_cost));
     }
 
@@ -111,8 +124,8 @@ impl Page {
         if step.usage.input_tokens + step.usage.output_tokens > 0 {
             write!(
                 line,
-                "  {} tokens in, {} out",
-                text::thousands(step.usage.input_tokens),
+                "  {}, {} out",
+                text::tokens_in(step.usage.input_tokens, step.usage.cached_input_tokens),
                 text::thousands(step.usage.output_tokens)
             )
             .ok();
@@ -188,6 +201,10 @@ impl Page {
         }
     }
 
+    fn told(&mut self, told: &OwnerMessageTrace) {
+        self.field(2, "told", &format!("{} (by {}, in step {})", told.text, door(&told.consent), told.step));
+    }
+
     fn approval(&mut self, asked: &ApprovalTrace) {
         let what: Vec<_> = asked.approval.items.iter().map(|item| text::revealed(&item.summary)).collect();
         self.field(2, "asked", &format!("may it: {}", what.join("; ")));
@@ -241,8 +258,11 @@ impl Page {
         for InstalledSkill { name, created, problem, .. } in &trace.installed_skills {
             self.whole("skill", &left_behind(name, *created, problem.as_deref()));
         }
-        for artifact in &trace.artifacts {
-            self.field(0, "artifact", &format!("{} ({})", artifact.path, text::bytes(artifact.bytes)));
+        for artifact in trace.artifacts.iter().take(MAX_LISTED) {
+            self.whole("artifact", &format!("{} ({})", artifact.path, text::bytes(artifact.bytes)));
+        }
+        if let Some(more) = trace.artifacts.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
+            self.whole("", &format!("and {more} more"));
         }
         let heading = if trace.status == RunStatus::Completed { "answer" } else { "said last" };
         if let Some(answer) = trace.summary.as_deref().filter(|answer| !answer.trim().is_empty()) {

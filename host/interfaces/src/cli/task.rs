@@ -1,4 +1,4 @@
-//! `motor task`: lists, shows, answers, retries and cancels runs (SPEC RUN-7).
+//! `motor task`: lists, shows, answers, tells, retries and cancels runs (SPEC RUN-7).
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,16 +7,19 @@ use agent::TaskSummary;
 use base::{Refusal, RefusalCode, RunId, Timestamp};
 use clap::{Subcommand, value_parser};
 use motor::{CancelReply, RunStatus, RunTrace, Waiting};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::context::{Context, now};
-use super::{Done, answer, staged, status};
+use super::newest::{Choice, Fitting, or_fitting};
+use super::{Done, answer, files, staged, status, tell};
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::table::TextTable;
 use crate::output::text;
 use crate::session::Session;
+use crate::words::cost;
 
 /// Subcommands of `motor task`.
 #[derive(Debug, Subcommand)]
@@ -53,6 +56,8 @@ pub(super) enum TaskCommand {
     Respond(answer::RespondArgs),
     /// Show the actions a run asks for, and allow or refuse them
     Approve(answer::ApproveTaskArgs),
+    /// Tell a run something while it works: its model gets it with its next request
+    Tell(tell::TellArgs),
     /// Retry a failed run, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
     /// Show the writes that a run staged, in full, with the fate of each
@@ -69,8 +74,8 @@ pub(super) enum TaskCommand {
     },
     /// Cancel a run, and stop the guest that works for it
     Cancel {
-        /// Id of the run
-        run: RunId,
+        /// Id of the run [default: the newest that is not over]
+        run: Option<RunId>,
     },
 }
 
@@ -86,6 +91,7 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
         .with_host(async |session| match command {
             TaskCommand::Respond(arguments) => answer::respond(arguments, session, context).await,
             TaskCommand::Approve(arguments) => answer::approve(arguments, session, context).await,
+            TaskCommand::Tell(arguments) => tell::tell(arguments, session, context).await,
             TaskCommand::Retry(arguments) => answer::retry(arguments, session, context).await,
             TaskCommand::Staged(arguments) => staged::show(arguments, session, context).await,
             TaskCommand::Send(arguments) => staged::send(arguments, session, context).await,
@@ -109,13 +115,20 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
             }
             TaskCommand::Status { run, full } => {
                 let run = or_newest(run, session, context).await?;
-                let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{run}"))).await?;
-                let output = &context.output;
-                if full && !output.is_json() {
+                let mut trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{run}"))).await?;
+                let (files, output) = (files::produced(&trace, context)?, &context.output);
+                if output.is_json() {
+                    output.print_json(&ShownRun { trace: &trace, files: &files })?;
+                    return Ok(CommandExit::Ok);
+                }
+                for (artifact, file) in trace.artifacts.iter_mut().zip(files) {
+                    artifact.path = file.path;
+                }
+                if full {
                     // As it is, on a terminal too: lines of files and results are not to be broken.
                     output.print_trusted(&status::render(&trace, now(), usize::MAX, output.out))?;
                 } else {
-                    context.answer(&trace, || status::render(&trace, now(), output.columns, output.out))?;
+                    output.print_page(&status::render(&trace, now(), output.columns, output.out))?;
                 }
                 Ok(CommandExit::Ok)
             }
@@ -123,7 +136,7 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                 let run = or_newest(run, session, context).await?;
                 let log: LogText = session.ask(&Call::get(format!("/v1/tasks/{run}/log"))).await?;
                 if context.output.is_json() {
-                    context.output.print_json(&json!({ "runId": run, "log": log.log }))?;
+                    context.output.print_json(&RunLog { run_id: run, log: log.log })?;
                 } else {
                     context.output.print(&log.log)?;
                 }
@@ -152,12 +165,14 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                     deleted.iter().for_each(|run| context.output.say(&format!("{run} is deleted")));
                     return Err(refusal.into());
                 }
-                context.answer(&json!({ "deleted": deleted }), || {
-                    deleted.iter().map(|run| format!("{run} is deleted")).collect::<Vec<_>>().join("\n")
+                let answer = DeletedRuns { deleted };
+                context.answer(&answer, || {
+                    answer.deleted.iter().map(|run| format!("{run} is deleted")).collect::<Vec<_>>().join("\n")
                 })?;
                 Ok(CommandExit::Ok)
             }
             TaskCommand::Cancel { run } => {
+                let run = or_fitting(run, Fitting::Open, Choice::Asked, session, context).await?;
                 let call = Call::post(format!("/v1/tasks/{run}/cancellation"), &json!({}))?;
                 let cancelled: CancelReply = session.ask(&call).await?;
                 context.answer(&cancelled, || format!("{run} was {} and is cancelled", cancelled.previous_status))?;
@@ -167,21 +182,54 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
         .await
 }
 
+/// A run as `motor task status --json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ShownRun<'a> {
+    #[serde(flatten)]
+    trace: &'a RunTrace,
+    /// The files that it produced, where the owner can open them; absent without any.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    files: &'a [files::ProducedFile],
+}
+
+/// The end of a run's log.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RunLog {
+    /// Id of the run.
+    run_id: RunId,
+    /// The last 16 KiB of the log.
+    log: String,
+}
+
+/// Runs that were deleted.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DeletedRuns {
+    /// Ids of the runs.
+    deleted: Vec<RunId>,
+}
+
 #[derive(Debug, Deserialize)]
 struct LogText {
     log: String,
 }
 
+/// The named run, or the newest of the agent, which is named on stderr.
+///
+/// # Errors
+/// `not_found` if the agent has no run.
 pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context: &Context) -> Result<RunId, Refusal> {
     if let Some(run) = run {
         return Ok(run);
     }
     let path = format!("/v1/tasks?limit=1&agent={}", context.agent());
     let newest: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
-    newest.into_iter().next().map(|record| record.id).ok_or_else(|| {
+    let newest = newest.into_iter().next().map(|record| record.run_id).ok_or_else(|| {
         Refusal::new(RefusalCode::NotFound, format!("agent `{}` has no runs", context.agent()))
             .with_remedy("`motor act \"…\"` starts one; `motor task list --all` shows those of other agents")
-    })
+    })?;
+    context.output.say(&format!("run {newest}"));
+    Ok(newest)
 }
 
 /// The runs that wait for a person, the oldest question first.
@@ -195,7 +243,8 @@ async fn waiting(all: bool, limit: u16, session: &mut Session, context: &Context
         let found: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
         records.extend(found);
     }
-    records.sort_by_key(|record| record.waiting.as_ref().map(|waiting| (waiting.expires_at(), record.id.to_string())));
+    records
+        .sort_by_key(|record| record.waiting.as_ref().map(|waiting| (waiting.expires_at(), record.run_id.to_string())));
     records.truncate(usize::from(limit));
     if records.is_empty() && !context.output.is_json() {
         context.output.say("no run waits for anybody");
@@ -216,8 +265,8 @@ fn asking(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
                 ("consent", actions.join("; "))
             }
         };
-        let left = text::age(waiting.expires_at().since(now));
-        table.row([record.id.to_string(), what.to_owned(), left, text::revealed(&asks).into_owned()]);
+        let left = text::left(waiting.expires_at().since(now)).unwrap_or_else(|| "no limit".to_owned());
+        table.row([record.run_id.to_string(), what.to_owned(), left, text::revealed(&asks).into_owned()]);
     }
     table.render(columns)
 }
@@ -226,19 +275,31 @@ fn list(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
     let first = records.first().map(|record| &record.agent);
     // Agents are worth a column only if there are several.
     let several = records.iter().any(|record| Some(&record.agent) != first);
-    let mut table = TextTable::new(&["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"]);
-    for record in records {
+    // So are costs: models on this machine have none.
+    let costs: Vec<_> =
+        records.iter().map(|record| cost::brief(record.cost_usd, record.unpriced_replies.into())).collect();
+    let has_costs = records.iter().any(|record| record.cost_usd.is_some_and(|cost| cost > 0.0));
+    let mut columns_of = vec!["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"];
+    if has_costs {
+        columns_of.insert(5, ">COST");
+    }
+    let mut table = TextTable::new(&columns_of);
+    for (record, cost) in records.iter().zip(costs) {
         let took =
             record.started_at.map_or(Duration::ZERO, |started| record.completed_at.unwrap_or(now).since(started));
         let task = if several { format!("[{}] {}", record.agent, record.task) } else { record.task.clone() };
-        table.row([
-            record.id.to_string(),
+        let [run, status, age, took, steps] = [
+            record.run_id.to_string(),
             record.status.to_string(),
             text::age(now.since(record.created_at)),
             text::millis(took.as_secs_f64() * 1_000.0),
             record.iterations.to_string(),
-            task,
-        ]);
+        ];
+        if has_costs {
+            table.row([run, status, age, took, steps, cost, task]);
+        } else {
+            table.row([run, status, age, took, steps, task]);
+        }
     }
     table.render(columns)
 }
@@ -251,7 +312,7 @@ mod tests {
 
     fn record(id: &str, status: &str, task: &str) -> TaskSummary {
         serde_json::from_value(json!({
-            "id": id, "agent": "main", "status": status, "task": task, "tools": [],
+            "runId": id, "agent": "main", "status": status, "task": task, "tools": [],
             "maxIterations": 20, "timeoutMs": 600_000, "createdAt": 1_000, "startedAt": 1_000, "completedAt": 14_200,
             "iterations": 5, "modelCalls": 5, "toolCalls": 4, "errors": 0, "inputTokens": 0, "outputTokens": 0,
             "energy": 0.1, "resumes": 0,
@@ -274,6 +335,20 @@ mod tests {
         "#]]
         .assert_eq(&text);
         assert!(text.lines().all(|line| text::width(line) <= 80));
+    }
+
+    #[test]
+    fn costs_have_a_column_if_there_are_any() {
+        let mut costly = record("run_01khzabcdefghijk", "completed", "x");
+        (costly.cost_usd, costly.unpriced_replies) = (Some(0.25), 1);
+        let mut unknown = record("run_01khzabcdefghijm", "completed", "y");
+        unknown.unpriced_replies = 2;
+        expect![[r#"
+            RUN                   STATUS       AGE    TOOK  STEPS     COST  TASK
+            run_01khzabcdefghijk  completed  3 min  13.2 s      5   $0.25+  x
+            run_01khzabcdefghijm  completed  3 min  13.2 s      5  unknown  y
+        "#]]
+        .assert_eq(&list(&[costly, unknown], Timestamp::from_millis(200_000), 80));
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Answers of people to runs: `/v1/tasks/{id}/answer`, `/approval`, `/retries`.
+//! Words of people to runs: `/v1/tasks/{id}/answer`, `/approval`, `/messages`, `/retries`.
 
-use agent::{ApproveTask, RespondRequest, RetryTask};
+use agent::{ApproveTask, RespondRequest, RetryTask, TellRequest};
 use axum::Json;
 use axum::extract::State;
 use base::RunId;
 use consent::ConsentError;
-use motor::{CommandReply, RetryReply};
+use motor::{CommandReply, RetryReply, TellReply};
 
 use super::idempotency::IdempotencyKey;
 use super::reply::ApiResult;
@@ -34,6 +34,18 @@ pub(super) async fn approve(
     let _attachment = api.attached.attach();
     request.key = key.or(request.key)?;
     Ok(Json(api.host.runs.approve(&run, request, consent).await?))
+}
+
+pub(super) async fn tell(
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
+    Path(run): Path<RunId>,
+    key: IdempotencyKey,
+    Body(mut request): Body<TellRequest>,
+) -> ApiResult<TellReply> {
+    let _attachment = api.attached.attach();
+    request.key = key.or(request.key)?;
+    Ok(Json(api.host.runs.tell(&run, request, consent).await?))
 }
 
 /// A retry with the same grants needs no owner; more grants need the owner's word. A claim to be the owner is always

@@ -9,7 +9,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::sse::Event;
 use base::{AgentName, Refusal, RefusalCode};
-use cognition::{ChatEvent, ConversationKey, ConversationSummary, MAX_LISTED_CONVERSATIONS, NewMessage, Sender};
+use cognition::{
+    ChatEvent, ConversationFilter, ConversationKey, ConversationSummary, ForgottenConversation,
+    MAX_LISTED_CONVERSATIONS, MAX_LISTED_FORGOTTEN, NewMessage, Sender,
+};
 use futures_util::{Stream, StreamExt as _, stream};
 use ledger::{ChannelName, PeerId};
 use schemars::JsonSchema;
@@ -18,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::events::{EventStream, LastEventId, event};
 use super::idempotency::IdempotencyKey;
 use super::reply::{ApiResult, ErrorReply};
-use super::scope::{Access, Actor, Reader};
+use super::scope::{Access, Actor, Owner, Reader};
 use super::{ApiState, Body, Path, Query};
 
 /// Entries of a conversation in one answer.
@@ -85,15 +88,22 @@ pub(super) async fn send(
 pub(super) struct ConversationList {
     #[serde(default)]
     agent: AgentName,
+    /// Only those on this channel.
+    #[serde(default)]
+    channel: Option<ChannelName>,
+    /// Only those with this peer.
+    #[serde(default)]
+    peer: Option<PeerId>,
 }
 
 pub(super) async fn list(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Query(ConversationList { agent }): Query<ConversationList>,
+    Query(ConversationList { agent, channel, peer }): Query<ConversationList>,
 ) -> ApiResult<Vec<ConversationSummary>> {
     access.check_agent(&agent)?;
-    let mut listed = api.host.cognition.list(&agent, MAX_LISTED_CONVERSATIONS)?;
+    let filter = ConversationFilter { channel, peer };
+    let mut listed = api.host.cognition.list(&agent, &filter, MAX_LISTED_CONVERSATIONS)?;
     listed.retain(|conversation| conversation.peer.is_some() || access.sees_owner());
     Ok(Json(listed))
 }
@@ -127,10 +137,10 @@ pub(super) async fn show(
     Ok(Json(api.host.cognition.history(&key, limit.min(MAX_SHOWN))?))
 }
 
-/// The other side of a conversation to follow.
+/// The other side of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FollowedConversation {
+pub(super) struct ConversationSide {
     #[serde(default)]
     agent: AgentName,
     /// The peer of the conversation. Default: the owner.
@@ -144,7 +154,7 @@ pub(super) async fn events(
     Reader(access): Reader,
     State(api): State<ApiState>,
     Path(channel): Path<ChannelName>,
-    Query(FollowedConversation { agent, peer }): Query<FollowedConversation>,
+    Query(ConversationSide { agent, peer }): Query<ConversationSide>,
     LastEventId(seen): LastEventId,
 ) -> Result<EventStream<ChatEvent, impl Stream<Item = Result<Event, Infallible>> + Send>, ErrorReply> {
     // A host that lasts as long as its command does not end while a conversation is followed.
@@ -161,6 +171,35 @@ pub(super) async fn events(
         }
     });
     Ok(EventStream::new(stream.take_until(api.closing.cancelled_owned())))
+}
+
+pub(super) async fn forget(
+    _: Owner,
+    State(api): State<ApiState>,
+    Path(channel): Path<ChannelName>,
+    Query(ConversationSide { agent, peer }): Query<ConversationSide>,
+) -> ApiResult<ForgottenConversation> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.cognition.forget_conversation(&ConversationKey { agent, channel, peer }).await?))
+}
+
+/// The agent whose conversations they were.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ForgottenQuery {
+    #[serde(default)]
+    agent: AgentName,
+}
+
+pub(super) async fn forgotten(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(ForgottenQuery { agent }): Query<ForgottenQuery>,
+) -> ApiResult<Vec<ForgottenConversation>> {
+    access.check_agent(&agent)?;
+    let mut notes = api.host.cognition.forgotten(&agent, MAX_LISTED_FORGOTTEN).map_err(Refusal::from)?;
+    notes.retain(|note| !note.is_owner || access.sees_owner());
+    Ok(Json(notes))
 }
 
 fn key(

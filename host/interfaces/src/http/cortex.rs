@@ -1,10 +1,10 @@
-//! The cortex of an agent: `/v1/cortex` (SPEC CX-6 to CX-9). Only the owner reflects at will, and switches it.
+//! The cortex of an agent: `/v1/cortex` (SPEC CX-6 to CX-10). Only the owner reflects at will, and switches it.
 
 use agent::{ApproveReflector, CortexStatus, ReflectReply, ReflectRequest, ReflectorSummary, RevokeReflector};
 use axum::Json;
 use axum::extract::State;
 use base::{AgentName, Refusal, RefusalCode};
-use cortex::{Belief, ReflectionRecord};
+use cortex::{Belief, Commitment, CortexSignal, Directive, ReflectionRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,32 @@ pub(crate) struct CortexSwitch {
     pub enabled: bool,
 }
 
+/// The owner's decision about an open commitment.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CloseCommitment {
+    /// The agent whose commitment it is.
+    #[serde(default)]
+    pub agent: AgentName,
+    /// The key of the commitment.
+    #[schemars(length(max = 64))]
+    pub key: String,
+    /// Whether it was kept; otherwise it is dropped.
+    pub kept: bool,
+}
+
+/// The owner's decision to remove a directive.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoveDirective {
+    /// The agent that it advises.
+    #[serde(default)]
+    pub agent: AgentName,
+    /// The key of the directive.
+    #[schemars(length(max = 64))]
+    pub key: String,
+}
+
 pub(super) async fn status(
     Reader(access): Reader,
     State(api): State<ApiState>,
@@ -74,6 +100,51 @@ pub(super) async fn history(
 ) -> ApiResult<Vec<ReflectionRecord>> {
     access.check_agent(&agent)?;
     Ok(Json(api.host.reflections.history(&agent, limit.min(MAX_LISTED_CYCLES))?))
+}
+
+pub(super) async fn commitments(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(whose): Query<CortexQuery>,
+) -> ApiResult<Vec<Commitment>> {
+    access.check_agent(&whose.agent)?;
+    Ok(Json(api.host.reflections.commitments(&whose.agent)?))
+}
+
+pub(super) async fn close_commitment(
+    _: Owner,
+    State(api): State<ApiState>,
+    Body(CloseCommitment { agent, key, kept }): Body<CloseCommitment>,
+) -> ApiResult<Vec<Commitment>> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.reflections.close_commitment(&agent, key, kept).await?))
+}
+
+pub(super) async fn directives(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(whose): Query<CortexQuery>,
+) -> ApiResult<Vec<Directive>> {
+    access.check_agent(&whose.agent)?;
+    Ok(Json(api.host.reflections.directives(&whose.agent).await?))
+}
+
+pub(super) async fn remove_directive(
+    _: Owner,
+    State(api): State<ApiState>,
+    Body(RemoveDirective { agent, key }): Body<RemoveDirective>,
+) -> ApiResult<Vec<Directive>> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.reflections.remove_directive(&agent, key).await?))
+}
+
+pub(super) async fn signals(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(CycleRange { agent, limit }): Query<CycleRange>,
+) -> ApiResult<Vec<CortexSignal>> {
+    access.check_agent(&agent)?;
+    Ok(Json(api.host.reflections.signals(&agent, limit)?))
 }
 
 pub(super) async fn reflect(

@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+use super::ApiState;
 use super::openapi::{Answer, Argument, Operation};
 use super::reply::ErrorReply;
 
@@ -68,10 +69,10 @@ pub(super) fn event(id: Option<u64>, value: &impl Serialize) -> Event {
 /// The id after which a client wants to go on, if it names one.
 pub(super) struct LastEventId(pub(super) Option<u64>);
 
-impl<S: Send + Sync> FromRequestParts<S> for LastEventId {
+impl FromRequestParts<ApiState> for LastEventId {
     type Rejection = ErrorReply;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ErrorReply> {
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ErrorReply> {
         last_event_id(&parts.headers).map(Self)
     }
 }

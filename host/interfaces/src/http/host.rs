@@ -1,7 +1,7 @@
-//! The host itself: `/healthz`, `/readyz`, `/v1/host` and the routes below it, `/v1/energy`.
+//! The host itself: `/healthz`, `/readyz`, `/v1/host` and the routes below it, `/v1/energy`, `/v1/spend`.
 
-use agent::doctor::Finding;
-use agent::{ChangedSetting, EnergyReport, HostStatus, ModelAnswer};
+use agent::doctor::{Finding, HomeVerification};
+use agent::{AgentSpend, ChangedSetting, EnergyReport, HostStatus, ModelAnswer};
 use axum::Json;
 use axum::extract::State;
 use base::{AgentName, Refusal, RefusalCode, RunId};
@@ -27,6 +27,28 @@ pub(super) async fn energy(
 ) -> ApiResult<EnergyReport> {
     access.check_agent(&whose.agent)?;
     Ok(Json(api.host.energy.report(&whose.agent)?))
+}
+
+/// The spending to show.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpendQuery {
+    /// Days, today included: 1 to 400. Default 30.
+    days: Option<u32>,
+    /// Only this agent's. Default: of all that the caller may see.
+    agent: Option<AgentName>,
+}
+
+pub(super) async fn spend(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(SpendQuery { days, agent }): Query<SpendQuery>,
+) -> ApiResult<Vec<AgentSpend>> {
+    if let Some(agent) = &agent {
+        access.check_agent(agent)?;
+    }
+    let agent = agent.or_else(|| access.agent().cloned());
+    Ok(Json(api.host.runs.spend(agent.as_ref(), days.unwrap_or(30))?))
 }
 
 /// A host's status report.
@@ -80,9 +102,17 @@ pub(super) async fn ready(_: Anyone, State(api): State<ApiState>) -> ApiResult<H
 
 /// The findings about the state that this host has open.
 pub(super) async fn doctor(_: Local, State(api): State<ApiState>) -> ApiResult<Vec<Finding>> {
-    let host = api.host.clone();
-    let examined = tokio::task::spawn_blocking(move || host.examine()).await;
-    examined.map(Json).map_err(|_| ErrorReply::from(Refusal::new(RefusalCode::TryLater, "the host is shutting down")))
+    Ok(Json(api.host.examine().await?))
+}
+
+/// The finding about the answer of the model that does the work.
+pub(super) async fn model_answer(_: Local, State(api): State<ApiState>) -> Json<Finding> {
+    Json(api.host.ask_model_once().await)
+}
+
+/// Every byte of the home's artifacts and skills.
+pub(super) async fn verify(_: Local, State(api): State<ApiState>) -> ApiResult<HomeVerification> {
+    Ok(Json(api.host.verify_home().await?))
 }
 
 /// Runs that go on.

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use base::{Refusal, RefusalCode};
 use serde_json::json;
 
+use super::ApiState;
 use super::openapi::{Argument, Operation};
 use super::reply::ErrorReply;
 
@@ -31,10 +32,10 @@ impl IdempotencyKey {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+impl FromRequestParts<ApiState> for IdempotencyKey {
     type Rejection = ErrorReply;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ErrorReply> {
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ErrorReply> {
         key(&parts.headers).map(Self)
     }
 }

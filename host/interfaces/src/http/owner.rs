@@ -1,6 +1,6 @@
 //! The owner's secrets and decisions: `/v1/credentials`, `/v1/network`, `/v1/owner`. Every change takes the owner's token.
 
-use agent::{Decision, SetCredential};
+use agent::{Decision, PendingDecision, SetCredential};
 use axum::Json;
 use axum::extract::State;
 use base::{CredentialName, Refusal, RefusalCode};
@@ -58,6 +58,24 @@ pub(super) async fn delete_credential(
     let _attachment = api.attached.attach();
     api.host.credentials.delete(&name, which.skill.as_deref(), consent).await?;
     Ok(Json(CredentialDeleted { deleted: true }))
+}
+
+pub(super) async fn accept_credential(
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
+    Body(decision): Body<PendingDecision>,
+) -> ApiResult<CredentialInfo> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.credentials.accept(decision, consent).await?))
+}
+
+pub(super) async fn reject_credential(
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
+    Body(decision): Body<PendingDecision>,
+) -> ApiResult<CredentialInfo> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.credentials.reject(decision, consent).await?))
 }
 
 pub(super) async fn decide(

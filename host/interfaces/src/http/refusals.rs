@@ -3,11 +3,12 @@
 
 use base::RefusalCode::{
     self, Busy, ConsentNeeded, CredentialsNeeded, EnergyTooLow, IllegalState, InvalidComponent, InvalidRequest,
-    ModelUnavailable, NotFound, OutcomeUnknown, SkillUntrusted, StateUnusable, TryLater, UnknownTool,
+    ModelUnavailable, NotFound, OutcomeUnknown, PriceUnknown, SkillUntrusted, SpendCapReached, StateUnusable, TryLater,
+    UnknownTool,
 };
 
 /// Starting a run, or explaining it.
-pub(super) const ACT: [RefusalCode; 11] = [
+pub(super) const ACT: [RefusalCode; 13] = [
     UnknownTool,
     ConsentNeeded,
     InvalidComponent,
@@ -18,6 +19,8 @@ pub(super) const ACT: [RefusalCode; 11] = [
     ModelUnavailable,
     CredentialsNeeded,
     EnergyTooLow,
+    SpendCapReached,
+    PriceUnknown,
     OutcomeUnknown,
 ];
 
@@ -26,6 +29,9 @@ pub(super) const EXECUTE: [RefusalCode; 2] = [InvalidComponent, EnergyTooLow];
 
 /// Refusals of commands to a run.
 pub(super) const COMMAND: [RefusalCode; 4] = [Busy, IllegalState, ConsentNeeded, OutcomeUnknown];
+
+/// Refusals of another attempt at a run.
+pub(super) const RETRY: [RefusalCode; 5] = [Busy, IllegalState, ConsentNeeded, EnergyTooLow, OutcomeUnknown];
 
 /// Resuming a run to follow it.
 pub(super) const TAKE_UP: [RefusalCode; 2] = [IllegalState, OutcomeUnknown];
@@ -48,17 +54,23 @@ pub(super) const CONSENT: [RefusalCode; 3] = [IllegalState, NotFound, ConsentNee
 /// Refusals of changes to credentials.
 pub(super) const CREDENTIAL: [RefusalCode; 4] = [CredentialsNeeded, IllegalState, NotFound, InvalidRequest];
 
+/// Refusals of decisions about credentials that runs saved.
+pub(super) const SAVED: [RefusalCode; 4] = [SkillUntrusted, IllegalState, NotFound, InvalidRequest];
+
 /// Reading credentials: their key may be missing.
 pub(super) const VAULT: [RefusalCode; 1] = [CredentialsNeeded];
 
 /// Refusals of messages to agents.
 pub(super) const MESSAGE: [RefusalCode; 3] = [ConsentNeeded, CredentialsNeeded, OutcomeUnknown];
 
+/// Refusals of forgetting a conversation.
+pub(super) const FORGET: [RefusalCode; 3] = [NotFound, IllegalState, ConsentNeeded];
+
 /// Refusals of decisions about domains.
 pub(super) const DECISION: [RefusalCode; 1] = [NotFound];
 
 /// Refusals of requests about a skill.
-pub(super) const SKILL: [RefusalCode; 11] = [
+pub(super) const SKILL: [RefusalCode; 13] = [
     NotFound,
     IllegalState,
     SkillUntrusted,
@@ -69,5 +81,7 @@ pub(super) const SKILL: [RefusalCode; 11] = [
     ModelUnavailable,
     CredentialsNeeded,
     EnergyTooLow,
+    SpendCapReached,
+    PriceUnknown,
     StateUnusable,
 ];

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base::{Refusal, RefusalCode, RunId};
@@ -13,6 +14,8 @@ use consent::ConsentError;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use super::ApiState;
 
 /// The body of every answer that is not a success.
 ///
@@ -107,8 +110,10 @@ pub(super) fn status(code: RefusalCode) -> StatusCode {
         RefusalCode::ConsentNeeded | RefusalCode::SkillUntrusted | RefusalCode::Forbidden => StatusCode::FORBIDDEN,
         RefusalCode::NotFound => StatusCode::NOT_FOUND,
         RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::IllegalState => StatusCode::CONFLICT,
-        RefusalCode::ModelUnavailable | RefusalCode::CredentialsNeeded => StatusCode::UNPROCESSABLE_ENTITY,
-        RefusalCode::EnergyTooLow => StatusCode::TOO_MANY_REQUESTS,
+        RefusalCode::ModelUnavailable | RefusalCode::CredentialsNeeded | RefusalCode::PriceUnknown => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        RefusalCode::EnergyTooLow | RefusalCode::SpendCapReached => StatusCode::TOO_MANY_REQUESTS,
         RefusalCode::TryLater | RefusalCode::OutcomeUnknown => StatusCode::SERVICE_UNAVAILABLE,
         RefusalCode::StorageFailed => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -122,11 +127,11 @@ pub(super) struct Body<T>(pub(super) T);
 /// How long the whole body of a request may take to arrive. It has at most 4 MiB, and comes from this machine.
 const BODY: Duration = Duration::from_secs(30);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<ApiState> for Body<T> {
     type Rejection = ErrorReply;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorReply> {
-        let Json(body) = in_time(Json::from_request(request, state)).await??;
+    async fn from_request(request: Request, _: &ApiState) -> Result<Self, ErrorReply> {
+        let Json(body) = json(request).await??;
         Ok(Self(body))
     }
 }
@@ -134,11 +139,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 /// A request's JSON body that may hold a secret: a refusal quotes nothing of it.
 pub(super) struct SecretBody<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SecretBody<T> {
+impl<T: DeserializeOwned> FromRequest<ApiState> for SecretBody<T> {
     type Rejection = ErrorReply;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorReply> {
-        match in_time(Json::from_request(request, state)).await? {
+    async fn from_request(request: Request, _: &ApiState) -> Result<Self, ErrorReply> {
+        match json(request).await? {
             Ok(Json(body)) => Ok(Self(body)),
             Err(JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_)) => {
                 let reason = "the body is refused, and not quoted because it may hold a secret";
@@ -161,6 +166,11 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
         let body = in_time(Bytes::from_request(request, state)).await?;
         body.map(Self).map_err(|rejection| ErrorReply::rejected(rejection.status(), "the body cannot be read"))
     }
+}
+
+/// Reads a body. Without the state: for each type of body the compiler would walk through the whole host, to prove it `Send`.
+async fn json<T: DeserializeOwned>(request: Request) -> Result<Result<Json<T>, JsonRejection>, ErrorReply> {
+    in_time(Json::from_request(request, &())).await
 }
 
 pub(super) async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, ErrorReply> {
@@ -193,14 +203,30 @@ impl From<PathRejection> for ErrorReply {
 }
 
 /// The parameters in the path of a request.
-#[derive(Debug, FromRequestParts)]
-#[from_request(via(axum::extract::Path), rejection(ErrorReply))]
+#[derive(Debug)]
 pub(super) struct Path<T>(pub(super) T);
 
+impl<T: DeserializeOwned + Send> FromRequestParts<ApiState> for Path<T> {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ErrorReply> {
+        let axum::extract::Path(value) = axum::extract::Path::from_request_parts(parts, &()).await?;
+        Ok(Self(value))
+    }
+}
+
 /// The query parameters after `?`.
-#[derive(Debug, FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(ErrorReply))]
+#[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<ApiState> for Query<T> {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, ErrorReply> {
+        let axum::extract::Query(value) = axum::extract::Query::from_request_parts(parts, &()).await?;
+        Ok(Self(value))
+    }
+}
 
 impl From<QueryRejection> for ErrorReply {
     fn from(rejection: QueryRejection) -> Self {
@@ -242,6 +268,8 @@ mod tests {
             (RefusalCode::Busy, 409),
             (RefusalCode::CredentialsNeeded, 422),
             (RefusalCode::EnergyTooLow, 429),
+            (RefusalCode::SpendCapReached, 429),
+            (RefusalCode::PriceUnknown, 422),
             (RefusalCode::Failed, 500),
             (RefusalCode::TryLater, 503),
             (RefusalCode::OutcomeUnknown, 503),
@@ -264,7 +292,7 @@ mod tests {
         let request = |body| Request::builder().header("content-type", "application/json").body(body).unwrap();
         let stalled = || axum::body::Body::from_stream(stream::pending::<std::io::Result<Bytes>>());
         let refusals = [
-            Body::<serde_json::Value>::from_request(request(stalled()), &()).await.map(drop),
+            json::<serde_json::Value>(request(stalled())).await.map(drop),
             RawBody::from_request(request(stalled()), &()).await.map(drop),
         ];
         for refused in refusals {

@@ -1,5 +1,8 @@
 //! The table of routes: a router that knows the scope of each of its routes, and for those of the API their description.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
@@ -47,6 +50,28 @@ scoped!(A B C);
 scoped!(A B C D);
 scoped!(A B C D E);
 
+/// A handler, of one type for all routes. The code that axum makes of a handler is then compiled once, and not for each route. For
+/// each of its parts the compiler also walks through everything that the handler's future holds, to prove it `Send`.
+#[derive(Clone)]
+struct AnyHandler(Arc<dyn Fn(Request, ApiState) -> Answering + Send + Sync>);
+
+/// An answer in the making.
+type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+impl AnyHandler {
+    fn new<H: Handler<T, ApiState>, T: 'static>(handler: H) -> Self {
+        Self(Arc::new(move |request, api| Box::pin(handler.clone().call(request, api))))
+    }
+}
+
+impl Handler<(), ApiState> for AnyHandler {
+    type Future = Answering;
+
+    fn call(self, request: Request, api: ApiState) -> Answering {
+        (self.0)(request, api)
+    }
+}
+
 /// A router under construction.
 pub(super) struct Routes {
     pub(super) router: Router<ApiState>,
@@ -61,7 +86,7 @@ impl Routes {
         T: Scoped + 'static,
     {
         let route = Route { method: "GET", path, scope: T::SCOPE };
-        self.add(route, on(MethodFilter::GET, handler))
+        self.add(route, on(MethodFilter::GET, AnyHandler::new(handler)))
     }
 
     /// Adds a route for `POST`.
@@ -71,7 +96,7 @@ impl Routes {
         T: Scoped + 'static,
     {
         let route = Route { method: "POST", path, scope: T::SCOPE };
-        self.add(route, on(MethodFilter::POST, handler))
+        self.add(route, on(MethodFilter::POST, AnyHandler::new(handler)))
     }
 
     /// Adds a route for `DELETE`.
@@ -81,7 +106,7 @@ impl Routes {
         T: Scoped + 'static,
     {
         let route = Route { method: "DELETE", path, scope: T::SCOPE };
-        self.add(route, on(MethodFilter::DELETE, handler))
+        self.add(route, on(MethodFilter::DELETE, AnyHandler::new(handler)))
     }
 
     fn add(mut self, route: Route, method: MethodRouter<ApiState>) -> Self {
@@ -120,7 +145,7 @@ impl ApiRoutes {
         T: Scoped + 'static,
     {
         let route = Route { method: "GET", path, scope: T::SCOPE };
-        self.add::<H, T>(route, about, on(MethodFilter::GET, handler))
+        self.add::<H, T>(route, about, on(MethodFilter::GET, AnyHandler::new(handler)))
     }
 
     /// Adds a route for `POST`.
@@ -130,7 +155,7 @@ impl ApiRoutes {
         T: Scoped + 'static,
     {
         let route = Route { method: "POST", path, scope: T::SCOPE };
-        self.add::<H, T>(route, about, on(MethodFilter::POST, handler))
+        self.add::<H, T>(route, about, on(MethodFilter::POST, AnyHandler::new(handler)))
     }
 
     /// Adds a route for `DELETE`.
@@ -140,7 +165,7 @@ impl ApiRoutes {
         T: Scoped + 'static,
     {
         let route = Route { method: "DELETE", path, scope: T::SCOPE };
-        self.add::<H, T>(route, about, on(MethodFilter::DELETE, handler))
+        self.add::<H, T>(route, about, on(MethodFilter::DELETE, AnyHandler::new(handler)))
     }
 
     /// Adds codes of refusals to the route that was added last.

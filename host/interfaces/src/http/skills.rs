@@ -1,9 +1,9 @@
 //! Skills: `/v1/skills`. Any client of the socket may look; giving or taking away trust needs the owner's word.
 
 use agent::api::skills::{
-    AddRequest, ApprovalQuestion, ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest,
-    ShowSkillRequest, SkillDiff, SkillReviewReply, SkillText, SkillVerification, SkillVersion, UpdateRequest,
-    VerifySkills, WhichSkill,
+    AddRequest, ApprovalQuestion, ApproveRequest, DiffRequest, FetchRequest, RejectRequest, ReviewRequest,
+    RollbackRequest, ShowSkillRequest, SkillDiff, SkillFetch, SkillReviewReply, SkillRollback, SkillText,
+    SkillVerification, SkillVersion, UpdateRequest, VerifySkills, WhichSkill,
 };
 use axum::Json;
 use axum::extract::State;
@@ -123,7 +123,7 @@ pub(super) async fn rollback(
     Owner(consent): Owner,
     State(api): State<ApiState>,
     Body(request): Body<RollbackRequest>,
-) -> ApiResult<SkillSummary> {
+) -> ApiResult<SkillRollback> {
     let _attachment = api.attached.attach();
     Ok(Json(api.host.skills.rollback(request, consent).await?))
 }
@@ -135,6 +135,16 @@ pub(super) async fn verify(
 ) -> ApiResult<Vec<SkillVerification>> {
     let _attachment = api.attached.attach();
     Ok(Json(api.host.skills.verify(which).await?))
+}
+
+/// Comparing with a local source takes no owner's word; fetching from a URL and replacing files do.
+pub(super) async fn fetch(
+    local: Local,
+    State(api): State<ApiState>,
+    Body(request): Body<FetchRequest>,
+) -> ApiResult<SkillFetch> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.skills.fetch(request, local.consent()?).await?))
 }
 
 /// Any client of the socket may add a local skill, which is not trusted by that; fetching takes the owner's word. A

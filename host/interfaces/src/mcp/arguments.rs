@@ -1,5 +1,6 @@
 //! Arguments of the tools. The client's model reads the comments here: they are the descriptions in the JSON Schemas.
 
+use agent::Language;
 use base::{AgentName, RunId};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,6 +40,9 @@ pub struct ActArguments {
     /// Whether the run may ask nothing and is refused all that needs consent. Default: no.
     #[serde(default)]
     pub unattended: bool,
+    /// Show the powers that the run would have and the questions it would ask, and start nothing. Default: no.
+    #[serde(default)]
+    pub explain: bool,
     /// Model calls it may take. Default 20, at most 50.
     #[serde(default)]
     pub max_iterations: Option<u32>,
@@ -108,8 +112,11 @@ pub enum TaskAction {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteArguments {
-    /// JavaScript. Its value is that of the last expression, or of `return`.
+    /// The program. Its value is that of the last expression, or of `return`.
     pub code: String,
+    /// Its language. Default: JavaScript.
+    #[serde(default)]
+    pub language: Language,
     /// Whether it may `fetch` from the domains that the owner configured for programs. Default: no.
     #[serde(default)]
     pub network: bool,

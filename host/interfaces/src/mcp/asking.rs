@@ -62,19 +62,21 @@ impl Asker {
     ) -> Asked {
         let Some(waiting) = &summary.waiting else { return Asked::Settled };
         let elicited = match waiting {
-            Waiting::Input(_) if self.abilities.form => elicitation(api, &summary.id).await.ok(),
+            Waiting::Input(_) if self.abilities.form => elicitation(api, &summary.run_id).await.ok(),
             _ => None,
         };
         let params = match (&elicited, waiting) {
-            (Some(elicited), _) => form(&summary.id, elicited),
-            (None, Waiting::Approval(_)) if self.abilities.url => page.map(|page| address(&summary.id, waiting, page)),
+            (Some(elicited), _) => form(&summary.run_id, elicited),
+            (None, Waiting::Approval(_)) if self.abilities.url => {
+                page.map(|page| address(&summary.run_id, waiting, page))
+            }
             _ => None,
         };
         let Some(params) = params else { return Asked::Open };
         let mark = elicited.as_ref().map_or(waiting.id(), |elicited| &elicited.ticket);
         if self.abilities.repeats {
             let requests = requests(waiting.id(), params);
-            let state = RequestState { run: summary.id.clone(), mark: mark.to_owned() }.text(&self.call);
+            let state = RequestState { run: summary.run_id.clone(), mark: mark.to_owned() }.text(&self.call);
             return Asked::Later(InputRequiredResult::new(Some(requests), Some(state)));
         }
         let reminding = async {
@@ -87,17 +89,17 @@ impl Asker {
         };
         let response = tokio::select! {
             response = tokio::time::timeout(MAX_ASKING, self.elicit(params)) => response.ok().flatten(),
-            () = settled(api, &summary.id, waiting.id()) => return Asked::Settled,
+            () = settled(api, &summary.run_id, waiting.id()) => return Asked::Settled,
             () = reminding => None,
         };
         let Some(response) = response else { return Asked::Open };
         match elicited {
-            Some(elicited) => match respond(api, &summary.id, &elicited, &response).await {
+            Some(elicited) => match respond(api, &summary.run_id, &elicited, &response).await {
                 Ok(is_answered) if !is_answered => Asked::Open,
                 // A refused answer came too late: the run has moved on.
                 _ => Asked::Settled,
             },
-            None if is_accepted(&response) => decided(api, &summary.id, waiting.id(), wait).await,
+            None if is_accepted(&response) => decided(api, &summary.run_id, waiting.id(), wait).await,
             None => Asked::Open,
         }
     }

@@ -75,7 +75,7 @@ impl RunReply {
     /// The reply for a run in this state.
     #[must_use]
     pub fn new(summary: TaskSummary) -> Self {
-        let id = &summary.id;
+        let id = &summary.run_id;
         let waits_for = summary.waiting.as_ref().map(OwnerQuestion::of);
         let is_over = matches!(summary.status, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled);
         let next = match (&summary.waiting, summary.status) {

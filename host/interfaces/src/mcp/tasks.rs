@@ -30,7 +30,7 @@ pub(super) fn task(summary: &TaskSummary) -> Task {
     let asked_at = summary.waiting.as_ref().map(Waiting::asked_at);
     let updated: Option<Timestamp> = summary.completed_at.or(asked_at).or(summary.started_at);
     let updated = updated.unwrap_or(summary.created_at);
-    Task::new(summary.id.to_string(), status, summary.created_at.to_string(), updated.to_string())
+    Task::new(summary.run_id.to_string(), status, summary.created_at.to_string(), updated.to_string())
         .with_poll_interval_ms(POLL_MS)
 }
 
@@ -103,12 +103,12 @@ async fn input(caller: &Caller<'_>, summary: &TaskSummary) -> Option<InputReques
     let abilities = caller.asker.abilities;
     match summary.waiting.as_ref()? {
         Waiting::Input(_) if abilities.form => {
-            let asked = elicitation(&caller.api, &summary.id).await.ok()?;
-            Some(requests(&asked.ticket, form(&summary.id, &asked)?))
+            let asked = elicitation(&caller.api, &summary.run_id).await.ok()?;
+            Some(requests(&asked.ticket, form(&summary.run_id, &asked)?))
         }
         waiting @ Waiting::Approval(_) if abilities.url => {
             let page = tools::page(caller).await.ok()??;
-            Some(requests(waiting.id(), address(&summary.id, waiting, &page)))
+            Some(requests(waiting.id(), address(&summary.run_id, waiting, &page)))
         }
         _ => None,
     }

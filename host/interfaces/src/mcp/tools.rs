@@ -82,7 +82,8 @@ pub fn all() -> Vec<Tool> {
             "Start a sandboxed run for a task, with exactly the grants named. Answers at once with the run's id; the \
              run goes on by itself.",
             act,
-        ),
+        )
+        .with_raw_output_schema(schema_of_act()),
         tool::<TaskArguments, TaskReply>(
             "core_task",
             "Follow and steer runs",
@@ -91,8 +92,8 @@ pub fn all() -> Vec<Tool> {
         ),
         tool::<ExecuteArguments, ProgramReply>(
             "core_execute",
-            "Run JavaScript",
-            "Run a short JavaScript program in a fresh sandbox and return its value. No files; no network unless \
+            "Run a program",
+            "Run a short JavaScript or Python program in a fresh sandbox and return its value. No files; no network unless \
              `network` is set.",
             compute,
         ),
@@ -121,6 +122,22 @@ fn tool<A: JsonSchema, R: JsonSchema>(
         .with_title(title)
         .with_raw_output_schema(schema::<R>(Contract::Serialize))
         .with_annotations(annotations.clone())
+}
+
+/// The schema of a run's state, or with `explain` of its powers. Clients ask for one object, so it has the fields of both.
+fn schema_of_act() -> Arc<JsonObject> {
+    let mut object = Arc::unwrap_or_clone(schema::<RunReply>(Contract::Serialize));
+    let explanation = json!({
+        "type": "object",
+        "description": "With `explain`: tools, domains, credentials, files and limits that the run would have. `asks` beside one \
+                        says when its owner is asked: `each_call`, `each_request` or `after_web`.",
+    });
+    if let Some(fields) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        fields.insert("explanation".to_owned(), explanation);
+    }
+    let of_run = object.remove("required").unwrap_or_default();
+    object.insert("anyOf".to_owned(), json!([{ "required": of_run }, { "required": ["explanation"] }]));
+    Arc::new(object)
 }
 
 /// The JSON Schema of a type, with the definitions of its parts in place: some clients resolve no references.
@@ -236,6 +253,10 @@ async fn act(caller: &Caller<'_>, arguments: ActArguments) -> Result<ToolReply, 
         key: Some(arguments.key.unwrap_or_else(new_key)),
         ..ActRequest::default()
     };
+    if arguments.explain {
+        let explanation: Value = caller.api.ask(&Call::post("/v1/explanations", &request)?).await?;
+        return reply(&json!({ "explanation": explanation }));
+    }
     let started: ActReply = caller.api.ask(&Call::post("/v1/tasks", &request)?).await?;
     if caller.asker.abilities.tasks {
         let summary = outcome(&caller.api, &started.run_id, Duration::ZERO, None).await?;
@@ -338,7 +359,7 @@ pub(super) async fn state(caller: &Caller<'_>, id: &RunId) -> Result<(TaskSummar
 
 /// A run with its whole answer, and the page on which its owner answers.
 async fn described(caller: &Caller<'_>, summary: TaskSummary) -> Result<RunReply, Refusal> {
-    let id = summary.id.clone();
+    let id = summary.run_id.clone();
     let is_cut = summary.summary.as_ref().is_some_and(|text| text.chars().count() >= SUMMARY_CHARS);
     let is_completed = summary.status == RunStatus::Completed;
     let mut reply = RunReply::new(summary);
@@ -378,6 +399,7 @@ async fn artifact(caller: &Caller<'_>, id: &RunId, path: Option<&str>) -> Result
 async fn execute(caller: &Caller<'_>, arguments: ExecuteArguments) -> Result<ProgramReply, Refusal> {
     let request = ExecuteRequest {
         code: arguments.code,
+        language: arguments.language,
         purpose: None,
         tier: if arguments.network { Tier::Network } else { Tier::Isolated },
         timeout_ms: arguments.timeout_ms,
@@ -416,8 +438,10 @@ async fn skills(caller: &Caller<'_>) -> Result<SkillsReply, Refusal> {
 
 async fn credentials(caller: &Caller<'_>) -> Result<CredentialsReply, Refusal> {
     let credentials: Vec<CredentialInfo> = caller.api.ask(&Call::get("/v1/credentials")).await?;
+    // One that waits for the owner can be granted to no run.
     let entries = credentials
         .into_iter()
+        .filter(|credential| credential.pending.is_none())
         .map(|credential| CredentialEntry { name: credential.name.to_string(), domains: credential.domains });
     let at_page =
         page(caller).await?.map(|address| format!(", or sets it at {address}/credentials")).unwrap_or_default();

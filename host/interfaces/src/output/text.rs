@@ -265,6 +265,12 @@ pub fn age(age: Duration) -> String {
     }
 }
 
+/// The time that is left of a wait, as [`age`]; `None` if it has no limit.
+#[must_use]
+pub fn left(left: Duration) -> Option<String> {
+    (left < motor::UNLIMITED / 2).then(|| age(left))
+}
+
 /// A large count: `950`, `1.2 k`, `34 M`.
 #[must_use]
 pub fn count(count: u64) -> String {
@@ -290,6 +296,13 @@ fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
         whole = false;
     }
     if whole || value >= 99.5 { format!("{value:.0}{unit}") } else { format!("{value:.1}{unit}") }
+}
+
+/// Tokens of a prompt with those of them that the provider had in its cache, if any: `1,200 tokens in (800 cached)`.
+#[must_use]
+pub fn tokens_in(input: u64, cached: u64) -> String {
+    let cached = if cached > 0 { format!(" ({} cached)", thousands(cached)) } else { String::new() };
+    format!("{} tokens in{cached}", thousands(input))
 }
 
 /// A number with commas between thousands.

@@ -1,11 +1,14 @@
 //! The approval of a skill as the owner is asked for it (SPEC SKILL-9).
 
-use agent::api::skills::ApprovalQuestion;
+use agent::api::skills::{ApprovalQuestion, Mention, MentionKind};
 use skills::Policy;
 
 use super::card::{Card, Tone};
 use super::facts::{self, NOTHING};
 use crate::output::text;
+
+/// Names of a kind that a card lists; the review has all.
+const MAX_NAMED: usize = 12;
 
 /// The card of an approval: the changes, then every power, then the objections.
 pub(crate) fn question_card(question: &ApprovalQuestion) -> Card {
@@ -24,6 +27,14 @@ pub(crate) fn question_card(question: &ApprovalQuestion) -> Card {
         card = card.toned(Tone::Warning, "warning", text::quoted(warning));
     }
     card = granted(card, &question.policy);
+    let mut label = "mentions";
+    for (tone, line) in mentions(&question.mentions) {
+        card = card.toned(tone, std::mem::take(&mut label), line);
+    }
+    for info in &question.saved {
+        let facts = format!("{}, sent to {}; {}", info.name, info.domains.join(", "), facts::saved(info));
+        card = card.toned(Tone::Warning, "saved key", text::quoted(&facts));
+    }
     for component in &question.components {
         let (heading, lines) = facts::component(component);
         card = card.with("component", heading);
@@ -50,6 +61,26 @@ pub(crate) fn question_card(question: &ApprovalQuestion) -> Card {
     card.with("hash", question.hash.hex())
 }
 
+/// The names that the text mentions, a line for each kind: those that are not granted before the others.
+fn mentions(all: &[Mention]) -> Vec<(Tone, String)> {
+    let kinds = [
+        (MentionKind::Domain, false, "domains, not granted"),
+        (MentionKind::Credential, false, "credentials, not granted"),
+        (MentionKind::Command, false, "commands that do not work here"),
+        (MentionKind::Domain, true, "domains, granted"),
+        (MentionKind::Credential, true, "credentials, granted"),
+    ];
+    let line = |(kind, granted, words): (MentionKind, bool, &str)| {
+        let found = all.iter().filter(|one| (one.kind, one.granted) == (kind, granted));
+        let names: Vec<String> = found.map(|one| text::quoted(&one.name)).collect();
+        let (shown, rest) = names.split_at(names.len().min(MAX_NAMED));
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more: see the review", rest.len()) };
+        let tone = if granted { Tone::Warning } else { Tone::Plain };
+        (!shown.is_empty()).then(|| (tone, format!("{words}: {}{more}", shown.join(", "))))
+    };
+    kinds.into_iter().filter_map(line).collect()
+}
+
 /// Adds every power on a line of its own; an empty kind says so.
 pub(crate) fn granted(mut card: Card, policy: &Policy) -> Card {
     for (label, powers) in facts::powers(policy) {
@@ -65,4 +96,38 @@ pub(crate) fn granted(mut card: Card, policy: &Policy) -> Card {
         card = card.with(label, bounds.join("\n"));
     }
     card
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_text_are_marked_as_granted_or_not() {
+        let one = |kind, name: &str, granted| Mention { kind, name: name.to_owned(), granted };
+        let mut all = vec![
+            one(MentionKind::Domain, "glot.io", false),
+            one(MentionKind::Domain, "webhook.site", false),
+            one(MentionKind::Credential, "OPENAI_API_KEY", false),
+            one(MentionKind::Command, "npx", false),
+            one(MentionKind::Domain, "api.tables.dev", true),
+        ];
+        let lines: Vec<String> = mentions(&all).into_iter().map(|(_, line)| line).collect();
+        assert_eq!(
+            lines,
+            [
+                "domains, not granted: glot.io, webhook.site",
+                "credentials, not granted: OPENAI_API_KEY",
+                "commands that do not work here: npx",
+                "domains, granted: api.tables.dev",
+            ]
+        );
+        assert!(mentions(&[]).is_empty());
+        all.extend((0..20).map(|number| one(MentionKind::Credential, &format!("KEY_{number}\u{202e}"), false)));
+        let credentials = mentions(&all).swap_remove(1).1;
+        assert!(
+            credentials.ends_with(" and 9 more: see the review") && !credentials.contains('\u{202e}'),
+            "{credentials}"
+        );
+    }
 }

@@ -96,7 +96,12 @@ impl Card {
             sources => card.with("tainted by", format!("it has read untrusted content of {}", sources.join(", "))),
         };
         let left = waiting.expires_at().since(now);
-        card.with("expires", if left.is_zero() { "now".to_owned() } else { format!("in {}", text::age(left)) })
+        let expires = match text::left(left) {
+            None => "never".to_owned(),
+            Some(words) if left.is_zero() => words,
+            Some(words) => format!("in {words}"),
+        };
+        card.with("expires", expires)
     }
 
     fn question(self, question: &Question) -> Self {

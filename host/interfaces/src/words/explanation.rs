@@ -1,6 +1,6 @@
 //! A run's possible access, line by line (SPEC RUN-13).
 
-use agent::{ExplainedCredential, Explanation, FileAccess};
+use agent::{AskWhen, ExplainedCredential, Explanation, FileAccess};
 use network::TaintedWrite;
 
 use crate::output::text;
@@ -41,7 +41,13 @@ pub(crate) fn rows(explanation: &Explanation) -> Vec<(&'static str, String)> {
     }
     for domain in &network.domains {
         let refused = if network.refused.contains(domain) { ", but refused by the owner" } else { "" };
-        page.line("domains", &format!("{domain}{refused}"));
+        let asks = match (network.asks && refused.is_empty(), network.writes.is_empty()) {
+            (false, _) => "",
+            (true, true) => ": asks you about each request",
+            // A granted write passes without a question.
+            (true, false) => ": asks you about each request but those below",
+        };
+        page.line("domains", &format!("{domain}{refused}{asks}"));
     }
     for refused in network.refused.iter().filter(|refused| !network.domains.contains(refused)) {
         page.line("domains", &format!("{refused} is refused by the owner"));
@@ -64,6 +70,9 @@ pub(crate) fn rows(explanation: &Explanation) -> Vec<(&'static str, String)> {
     }
     for credential in credentials {
         page.line("credentials", &credential_line(credential));
+    }
+    for line in asking(explanation) {
+        page.line("asks", &line);
     }
     let access = match files.access {
         FileAccess::None => "none".to_owned(),
@@ -109,6 +118,9 @@ pub(crate) fn rows(explanation: &Explanation) -> Vec<(&'static str, String)> {
             "switched off".to_owned()
         },
     );
+    if let Some(cap) = explanation.usd_cap {
+        page.line("money", &format!("{cap} on models at most"));
+    }
     page.0
 }
 
@@ -126,11 +138,35 @@ fn writing(explanation: &Explanation) -> String {
         TaintedWrite::Ask => "refused until the owner allows it",
         TaintedWrite::Deny => "refused",
     };
+    if explanation.network.asks && explanation.network.tainted_write != TaintedWrite::Deny {
+        return "asks you about each request, also after it has read from the web".to_owned();
+    }
     format!("after it has read from the web: {then}")
 }
 
+/// The tools, commands and credentials that the owner is asked about, a line for each kind and time.
+fn asking(explanation: &Explanation) -> Vec<String> {
+    let of_tools = explanation.tools.iter().filter_map(|tool| Some((tool.asks?, text::quoted(&tool.name))));
+    let of_commands = explanation.asking_commands.iter().map(|command| (command.asks, command.name.clone()));
+    let of_credentials = explanation.credentials.iter().filter_map(|one| Some((one.asks?, one.name.to_string())));
+    let lines = |subjects: Vec<(AskWhen, String)>, kind: &'static str| {
+        let times = [
+            (AskWhen::EachCall, "before each call"),
+            (AskWhen::EachRequest, "about each request"),
+            (AskWhen::AfterWeb, "once it has read from the web"),
+        ];
+        times.into_iter().filter_map(move |(when, words)| {
+            let names: Vec<_> =
+                subjects.iter().filter(|(asks, _)| *asks == when).map(|(_, name)| name.as_str()).collect();
+            (!names.is_empty()).then(|| format!("{kind}{}: {words}", names.join(", ")))
+        })
+    };
+    let (tools, commands) = (lines(of_tools.collect(), ""), lines(of_commands.collect(), "bash with "));
+    tools.chain(commands).chain(lines(of_credentials.collect(), "the credential ")).collect()
+}
+
 fn credential_line(credential: &ExplainedCredential) -> String {
-    let ExplainedCredential { name, source, domains, raw } = credential;
+    let ExplainedCredential { name, source, domains, raw, .. } = credential;
     let Some(source) = source else { return format!("{name}: not set") };
     let towards = if domains.is_empty() { "nowhere".to_owned() } else { domains.join(", ") };
     let source = match source {

@@ -6,6 +6,7 @@
 use serde_json::Value;
 use skills::review::{ComponentFact, FileChange, FileChangeKind, PowerChange, Reference};
 use skills::{Policy, SkillStatus, SkillSummary};
+use vault::CredentialInfo;
 
 use super::card::Tone;
 use crate::output::text;
@@ -157,6 +158,14 @@ pub(crate) fn parameters(schema: &serde_json::Value) -> String {
         })
         .collect();
     text::cut(&names.join(", "), 60)
+}
+
+/// Length, time and run of a saved credential, in words.
+pub(crate) fn saved(info: &CredentialInfo) -> String {
+    let Some(facts) = &info.pending else { return String::new() };
+    let at = info.set_at.map(|at| format!(" at {}", text::seconds(at))).unwrap_or_default();
+    let ends = if facts.expired { "expired" } else { "waits until" };
+    format!("{} bytes by run {}{at}; {ends} {}", facts.bytes, facts.run_id, text::seconds(facts.expires_at))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use skills::review::{FileFact, FileKind, Hidden, SkillReview};
+use skills::review::{FileKind, Hidden, SkillReview};
 use skills::{Policy, SkillForm, SkillStatus};
 
 use super::card::Tone;
@@ -32,7 +32,7 @@ pub(crate) fn review(review: &SkillReview, called: &str, columns: usize, palette
     page.mentions(review);
     page.hidden(&review.hidden);
     page.proposal(review);
-    page.files(&review.files);
+    page.files(review);
     page.advisory(review);
     page.next(review, called);
     page.text
@@ -67,6 +67,11 @@ impl Page {
     fn identity(&mut self, review: &SkillReview) {
         self.heading("what it is");
         self.field("place", &text::quoted(&review.place.to_string()));
+        if let Some(written) = &review.written_name {
+            let called =
+                format!("`{}` by its author; `{}` is made of it, and used here", text::quoted(written), review.name);
+            self.toned(Tone::Warning, "called", &called);
+        }
         self.field("for", &text::quoted(&review.description));
         let form = match review.form {
             SkillForm::Directory => "directory",
@@ -175,9 +180,9 @@ impl Page {
         }
     }
 
-    fn files(&mut self, files: &[FileFact]) {
+    fn files(&mut self, review: &SkillReview) {
         self.heading("files");
-        for file in files {
+        for file in &review.files {
             let kind = match file.kind {
                 FileKind::Text => "",
                 FileKind::Binary => "  binary",
@@ -191,6 +196,9 @@ impl Page {
                 writeln!(self.text, "{}{row}", self.palette.dim(&before)).ok();
                 before = " ".repeat(before.len());
             }
+        }
+        if review.has_history {
+            self.line(2, Tone::Calm, "`.git` is not part of the skill: not hashed, not given to runs");
         }
     }
 
@@ -218,8 +226,10 @@ impl Page {
                 (format!("motor skill approve {called}"), "shows what would be granted, and asks")
             }
         };
+        // A command is copied, so it stays in one piece.
+        let space = if "next: `` ".len() + command.len() + what.len() > self.columns { "\n  " } else { " " };
         let command = self.palette.cyan(&format!("`{command}`"));
-        writeln!(self.text, "\n{} {command} {what}", self.palette.bold("next:")).ok();
+        writeln!(self.text, "\n{}{space}{command}{space}{what}", self.palette.bold("next:")).ok();
     }
 
     fn heading(&mut self, words: &str) {
@@ -429,6 +439,17 @@ mod tests {
                 next: `motor skill approve csv-analyst` shows what would be granted, and asks
             "#]],
         );
+    }
+
+    #[test]
+    fn a_written_name_and_a_repository_are_said() {
+        let mut record = fresh();
+        record["writtenName"] = json!("CSV Analyst");
+        record["hasHistory"] = json!(true);
+        let record: SkillReview = serde_json::from_value(record).unwrap();
+        let page = review(&record, "csv-analyst", 80, Palette::new(false));
+        assert!(page.contains("  called       `CSV Analyst` by its author; `csv-analyst` is made of it"), "{page}");
+        assert!(page.contains("\n  `.git` is not part of the skill: not hashed, not given to runs\n"), "{page}");
     }
 
     #[test]

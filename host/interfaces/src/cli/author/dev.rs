@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use agent::components::{CallRequest, ComponentReport, Workbench};
 use authoring::{Project, cases, fingerprint};
-use base::Refusal;
+use base::{Refusal, RefusalCode};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -29,9 +30,9 @@ pub(in super::super) struct DevArgs {
     /// Directory of the project
     #[arg(default_value = ".")]
     project: PathBuf,
-    /// The tool to call [default: that of the first case]
+    /// The tool to call [default: the last call of this project, otherwise the first case]
     tool: Option<String>,
-    /// Its arguments as JSON [default: those of the first case]
+    /// Its arguments as JSON [default: `{}` if a tool is named]
     arguments: Option<String>,
     /// Build and call once, and do not wait for changes
     #[arg(long)]
@@ -72,14 +73,47 @@ async fn sources(project: &Project) -> Result<u64, Refusal> {
     blocking(move || Ok(fingerprint(&project))).await
 }
 
-/// The named call, otherwise that of the first case.
+/// A call to repeat, in `build/last-call.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct LastCall {
+    tool: String,
+    arguments: String,
+}
+
+impl LastCall {
+    fn path(project: &Project) -> PathBuf {
+        project.build_directory().join("last-call.json")
+    }
+
+    /// The recorded call. An unreadable file counts as none, like the rest of `build`, which may be deleted.
+    fn read(project: &Project) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(Self::path(project)).ok()?).ok()
+    }
+
+    fn write(&self, project: &Project) -> std::io::Result<()> {
+        std::fs::create_dir_all(project.build_directory())?;
+        std::fs::write(Self::path(project), serde_json::to_vec(self)?)
+    }
+}
+
+/// The named call, which is recorded, otherwise the recorded one, otherwise that of the first case.
 fn call_of(project: &Project, arguments: &DevArgs) -> Result<(String, String), Refusal> {
     if let Some(tool) = &arguments.tool {
         let json = arguments.arguments.clone().unwrap_or_else(|| "{}".to_owned());
         serde_json::from_str::<Value>(&json).map_err(|error| {
             usage(format!("the arguments are not JSON: {error}"), "quote them: '{\"name\": \"Ada\"}'")
         })?;
-        return Ok((tool.clone(), json));
+        let call = LastCall { tool: tool.clone(), arguments: json };
+        call.write(project).map_err(|error| {
+            Refusal::new(
+                RefusalCode::StorageFailed,
+                format!("cannot write `{}`: {error}", LastCall::path(project).display()),
+            )
+        })?;
+        return Ok((call.tool, call.arguments));
+    }
+    if let Some(LastCall { tool, arguments }) = LastCall::read(project) {
+        return Ok((tool, arguments));
     }
     let first = cases(project, None)?.into_iter().next();
     let first = first.ok_or_else(|| usage("there is nothing to call", "name a tool: `motor dev DIR TOOL '{…}'`"))?;
@@ -107,6 +141,7 @@ async fn round(
         arguments: json.to_owned(),
         workspace: None,
         domains: Vec::new(),
+        recorded: None,
         notes: notes(context.output.clone()),
         cancel,
     };

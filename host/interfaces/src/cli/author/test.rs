@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent::components::{CallReply, CallRequest, Workbench};
+use agent::components::{CallReply, CallRequest, RecordedCall, Workbench};
 use authoring::{Case, Observed, Project, Verdict, cases};
 use base::{Refusal, RefusalCode};
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -29,12 +30,15 @@ pub(in super::super) struct TestArgs {
     /// Record the results as the expected ones
     #[arg(long)]
     bless: bool,
+    /// Test the component as it was built before
+    #[arg(long)]
+    no_build: bool,
 }
 
 /// One case, as JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct CaseReport {
+pub(in super::super) struct CaseReport {
     case: String,
     #[serde(flatten)]
     verdict: Verdict,
@@ -48,7 +52,13 @@ pub(in super::super) async fn test(arguments: TestArgs, context: &Context) -> Do
     let project = Project::open(&arguments.project)?;
     let cases = cases(&project, arguments.only.as_deref())?;
     let bench = workbench(context)?;
-    built(&project, context, &bench).await?;
+    if !arguments.no_build {
+        built(&project, context, &bench).await?;
+    } else if !project.component().is_file() {
+        let reason = format!("there is no built component `{}`", project.component().display());
+        let remedy = format!("`motor build {}` first", arguments.project.display());
+        return Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy(remedy).into());
+    }
     let mut reports = Vec::with_capacity(cases.len());
     for case in cases {
         let calling = run(&project, &bench, &case);
@@ -89,12 +99,15 @@ async fn run(project: &Project, bench: &Workbench, case: &Case) -> Result<CallRe
     let workspace = tempfile::tempdir()
         .map_err(|error| Refusal::new(RefusalCode::StorageFailed, format!("no temporary directory: {error}")))?;
     case.write_files(workspace.path())?;
+    let recorded =
+        case.site.as_ref().map(|site| RecordedCall { site: project.site(site), credentials: case.credentials.clone() });
     let request = CallRequest {
         path: project.component(),
         tool: case.tool.clone(),
         arguments: case.arguments.to_string(),
         workspace: Some(workspace.path().to_owned()),
         domains: case.domains.clone(),
+        recorded,
         notes: Arc::new(|_| {}),
         cancel: CancellationToken::new(),
     };

@@ -4,6 +4,7 @@
 //! can be put in their place while the owner reads.
 
 use agent::api::skills::{ApprovalQuestion, ApproveRequest, PolicyBasis, UpdateRequest};
+use base::text::{did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use clap::Args;
 use skills::policy::PolicyChange;
@@ -12,6 +13,8 @@ use skills::{Policy, SkillStatus, SkillSummary};
 use super::super::Done;
 use super::super::consent::{confirm, given};
 use super::super::context::{Context, usage};
+use super::super::credential::decision_about;
+use super::fetch;
 use super::grant::{GrantedArgs, exactly};
 use crate::client::Call;
 use crate::exit::CommandExit;
@@ -38,7 +41,14 @@ pub(in crate::cli) struct ApproveArgs {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct UpdateArgs {
     /// Its name, or its place
-    skill: String,
+    #[arg(required_unless_present = "all")]
+    skill: Option<String>,
+    /// Every skill whose source is recorded
+    #[arg(long, conflicts_with = "skill")]
+    all: bool,
+    /// Only compare with the source, and change nothing
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     granted: GrantedArgs,
     /// Domains they may also reach
@@ -52,7 +62,7 @@ pub(in crate::cli) struct UpdateArgs {
 /// Runs the command `motor skill approve`.
 pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
     let ApproveArgs { skill, proposed, granted: flags } = arguments;
-    let asked = ApproveRequest { skill, hash: None, policy: flags.change()?, proposed, shown: None };
+    let asked = ApproveRequest { skill, hash: None, policy: flags.change()?, proposed, shown: None, saved: Vec::new() };
     let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/questions", &asked)?).await?;
     // With the token from the environment the card is not read.
     let is_read = given(context)?.is_none();
@@ -60,7 +70,8 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
         named_alone(&question, &asked.policy)?;
     }
     let word = confirm(&question_card(&question), context).await?;
-    let request = ApproveRequest { hash: Some(question.hash), shown: Some(question.policy.clone()), ..asked };
+    let saved = question.saved.iter().map(decision_about).collect();
+    let request = ApproveRequest { hash: Some(question.hash), shown: Some(question.policy.clone()), saved, ..asked };
     let approved: SkillSummary = session.ask(&Call::post("/v1/skills/approvals", &request)?.with(word)).await?;
     for warning in &question.warnings {
         context.output.warn(&text::quoted(warning));
@@ -85,13 +96,35 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
     Ok(CommandExit::Ok)
 }
 
-/// Runs the command `motor skill update`.
+/// Runs the command `motor skill update`: the powers if some are named, otherwise the files from their source.
 pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context: &Context) -> Done {
-    let UpdateArgs { skill, granted: flags, add_domain, remove_domain } = arguments;
-    let mut change = flags.change()?;
+    let UpdateArgs { skill, all, check, granted: flags, add_domain, remove_domain } = arguments;
+    let change = flags.change()?;
+    let has_powers = change != PolicyChange::default() || !add_domain.is_empty() || !remove_domain.is_empty();
+    match skill {
+        Some(skill) if has_powers && !check => {
+            powers(skill, change, (&add_domain, &remove_domain), session, context).await
+        }
+        _ if has_powers => {
+            let reason = "powers are changed of one skill, and not together with its files";
+            Err(usage(reason, "leave `--all` and `--check` out, or the powers").into())
+        }
+        skill => fetch::fetch(skill.filter(|_| !all), check, session, context).await,
+    }
+}
+
+async fn powers(
+    skill: String,
+    mut change: PolicyChange,
+    (add_domain, remove_domain): (&[String], &[String]),
+    session: &mut Session,
+    context: &Context,
+) -> Done {
     // Asked as a question, as for an approval: a review request would complete a review, even if the change is refused.
     let unchanged = PolicyChange::default();
-    let asked = ApproveRequest { skill: skill.clone(), hash: None, policy: unchanged, proposed: false, shown: None };
+    let saved = Vec::new();
+    let asked =
+        ApproveRequest { skill: skill.clone(), hash: None, policy: unchanged, proposed: false, shown: None, saved };
     let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/questions", &asked)?).await?;
     if question.status != SkillStatus::Approved {
         let reason = format!("the skill is {}, so there is no policy in force", question.status);
@@ -100,11 +133,7 @@ pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context
     }
     let before = question.policy;
     if !add_domain.is_empty() || !remove_domain.is_empty() {
-        change.domains = Some(domains(&before, &add_domain, &remove_domain)?);
-    }
-    if change == PolicyChange::default() {
-        let remedy = "name what is to be different: `--add-domain`, `--domains`, `--tools`, `--writes`, `--credentials`, `--limit`, `--inputs`";
-        return Err(usage("nothing is to be changed", remedy).into());
+        change.domains = Some(domains(&before, add_domain, remove_domain)?);
     }
     let after = change.clone().apply(before.clone());
     let card = granted(changed_card(&question.name.to_string(), &before, &after), &after);
@@ -135,7 +164,8 @@ fn named_alone(question: &ApprovalQuestion, named: &PolicyChange) -> Result<(), 
 /// The domains of a policy with some more and some fewer.
 fn domains(policy: &Policy, more: &[String], fewer: &[String]) -> Result<Vec<String>, Refusal> {
     if let Some(unknown) = fewer.iter().find(|domain| !policy.domains.contains(domain)) {
-        let reason = format!("`{}` is not among its domains", text::quoted(unknown));
+        let near = nearest(unknown, policy.domains.iter().map(|domain| (domain.as_str(), text::quoted(domain))));
+        let reason = format!("`{}` is not among its domains{}", text::quoted(unknown), did_you_mean(near));
         return Err(usage(reason, format!("they are: {}", policy.domains.join(", "))));
     }
     let kept = policy.domains.iter().filter(|domain| !fewer.contains(domain));

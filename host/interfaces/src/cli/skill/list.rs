@@ -49,6 +49,10 @@ pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) 
         if !skill.description.is_empty() {
             lines.push(text::brief(&text::revealed(&skill.description), room));
         }
+        if let Some(written) = &skill.written_name {
+            let called = text::wrapped(&format!("its author calls it `{}`", text::quoted(written)), room);
+            lines.extend(called.iter().map(|row| palette.dim(row)));
+        }
         if skill.status != SkillStatus::Approved {
             let reason = text::wrapped(&why(&skill.reason), room);
             lines.extend(reason.iter().map(|row| palette.dim(row)));
@@ -169,6 +173,21 @@ mod tests {
                 a     approved  Makes a page
                                 will not work here: npm, npx, pip, Python scripts, python3 and 2
                                 more
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_name_that_was_written_otherwise_is_said() {
+        let mut one = summary(Some("azure-cli"), "azure", "approved", "Runs things", "approved");
+        one["writtenName"] = json!("Azure CLI");
+        check(
+            json!([one]),
+            80,
+            &expect![[r#"
+                NAME       STATUS    WHAT IT IS FOR
+                azure-cli  approved  Runs things
+                                     its author calls it `Azure CLI`
             "#]],
         );
     }

@@ -2,11 +2,12 @@
 
 use agent::api::skills::{AddRequest, RejectRequest, WhichSkill};
 use base::Refusal;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::{SkillPlace, SkillSummary};
 
 use super::super::Done;
-use super::super::consent::{confirm, unasked};
+use super::super::consent::confirm;
 use super::super::context::{Context, usage};
 use crate::client::Call;
 use crate::exit::CommandExit;
@@ -47,9 +48,14 @@ fn absolute(path: &str) -> Result<String, Refusal> {
     absolute.to_str().map(str::to_owned).ok_or_else(wrong)
 }
 
-/// `motor skill reject`. It gives nothing away, so the owner's word is taken without a question.
+/// Runs `motor skill reject`.
 pub(super) async fn reject(skill: String, reason: Option<String>, session: &mut Session, context: &Context) -> Done {
-    let word = unasked(context).await?;
+    let mut card = about("reject", &skill, session).await?;
+    if let Some(reason) = &reason {
+        card = card.with("reason", text::quoted(reason));
+    }
+    let means = "it waits for another version or another review, and credentials that its runs saved are removed";
+    let word = confirm(&card.toned(Tone::Warning, "means", means), context).await?;
     let call = Call::post("/v1/skills/rejections", &RejectRequest { skill: skill.clone(), reason })?.with(word);
     let rejected: SkillSummary = session.ask(&call).await?;
     context.answer(&rejected, || format!("{} is rejected; it is {}", text::quoted(&skill), rejected.status))?;
@@ -57,27 +63,33 @@ pub(super) async fn reject(skill: String, reason: Option<String>, session: &mut 
 }
 
 /// That a skill is gone.
-#[derive(Debug, Serialize, Deserialize)]
-struct RemoveReply {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(in crate::cli) struct RemoveReply {
     place: SkillPlace,
 }
 
 /// Runs `motor skill delete`. An unreadable skill can be deleted as well, by its place.
 pub(super) async fn delete(skill: String, session: &mut Session, context: &Context) -> Done {
+    let card = about("delete", &skill, session).await?;
+    let card = card.toned(Tone::Alarm, "means", "its files are removed, and what was decided about them is forgotten");
+    let word = confirm(&card, context).await?;
+    let gone: RemoveReply = session.ask(&Call::post("/v1/skills/deletions", &WhichSkill { skill })?.with(word)).await?;
+    context.answer(&gone, || format!("{} is deleted", text::quoted(&gone.place.to_string())))?;
+    Ok(CommandExit::Ok)
+}
+
+/// The card of a decision about a skill: place, status and hash of each that is called so.
+async fn about(verb: &str, skill: &str, session: &mut Session) -> Result<Card, Refusal> {
     let all: Vec<SkillSummary> = session.ask(&Call::get("/v1/skills")).await?;
-    let mut card = Card::new(format!("delete the skill `{}`?", text::quoted(&skill)));
-    for one in all.iter().filter(|one| is_called(one, &skill)) {
+    let mut card = Card::new(format!("{verb} the skill `{}`?", text::quoted(skill)));
+    for one in all.iter().filter(|one| is_called(one, skill)) {
         card = card.with("place", text::quoted(&one.place.to_string()));
         card = card.toned(facts::tone(one.status), "status", one.status.as_str());
         if let Some(hash) = one.hash {
             card = card.with("hash", hash.hex());
         }
     }
-    let card = card.toned(Tone::Alarm, "means", "its files are removed, and what was decided about them is forgotten");
-    let word = confirm(&card, context).await?;
-    let gone: RemoveReply = session.ask(&Call::post("/v1/skills/deletions", &WhichSkill { skill })?.with(word)).await?;
-    context.answer(&gone, || format!("{} is deleted", text::quoted(&gone.place.to_string())))?;
-    Ok(CommandExit::Ok)
+    Ok(card)
 }
 
 fn is_called(skill: &SkillSummary, selector: &str) -> bool {

@@ -46,7 +46,7 @@ async fn waiting(call: &Call, session: &mut Session, context: &Context) -> Resul
 
 /// Whether a skill differs from the approved version. A skill that was never approved is not broken: it cannot run
 /// either.
-fn is_broken(verified: &SkillVerification) -> bool {
+pub(in crate::cli) fn is_broken(verified: &SkillVerification) -> bool {
     verified.was_approved && verified.status != SkillStatus::Approved
 }
 

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use agent::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillVersion};
+use agent::api::skills::{
+    DiffRequest, RollbackRequest, SkillDiff, SkillRollback, SkillVerification, SkillVersion, VerifySkills,
+};
 use base::{Refusal, RefusalCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use skills::SkillSummary;
 use skills::review::{FileChange, FileChangeKind, FileDiff, FileSide, PowerChange};
 
 use super::super::Done;
@@ -32,7 +33,8 @@ pub(super) async fn versions(skill: &str, session: &mut Session, context: &Conte
     Ok(CommandExit::Ok)
 }
 
-async fn all(skill: &str, session: &mut Session) -> Result<Vec<SkillVersion>, Refusal> {
+/// The known versions of a skill, newest first.
+pub(super) async fn all(skill: &str, session: &mut Session) -> Result<Vec<SkillVersion>, Refusal> {
     let skill = utf8_percent_encode(skill, NON_ALPHANUMERIC);
     session.ask(&Call::get(format!("/v1/skills/versions?skill={skill}"))).await
 }
@@ -49,7 +51,7 @@ pub(super) async fn diff(request: &DiffRequest, session: &mut Session, context: 
 }
 
 /// Powers, then files with their lines.
-fn compared(diff: &SkillDiff, columns: usize, palette: Palette) -> String {
+pub(super) fn compared(diff: &SkillDiff, columns: usize, palette: Palette) -> String {
     let mut page =
         format!("{} {}\n", palette.bold(&diff.from.short()), palette.bold(&format!("→ {}", diff.to.short())));
     for (tone, line) in diff.powers.iter().map(facts::power_change) {
@@ -85,14 +87,26 @@ fn sides(file: &FileDiff) -> String {
 pub(super) async fn rollback(skill: String, to: Option<&str>, session: &mut Session, context: &Context) -> Done {
     let versions = all(&skill, session).await?;
     let target = target(&versions, to, &skill)?;
-    // The comparison is with the present files, be they a version or not; the diff is read the other way round.
-    let request = DiffRequest { skill: skill.clone(), from: Some(target.hash.hex()), to: None };
-    let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diffs", &request)?).await?;
-    let word = confirm(&rollback_card(&skill, target, diff), context).await?;
+    let asked = VerifySkills { skill: Some(skill.clone()) };
+    let verified: Vec<SkillVerification> = session.ask(&Call::post("/v1/skills/verifications", &asked)?).await?;
+    let card = match verified.first().filter(|verified| verified.hash.is_none()) {
+        Some(broken) => unreadable_card(&skill, target, &broken.reason),
+        None => {
+            // The comparison is with the present files, be they a version or not; the diff is read the other way round.
+            let request = DiffRequest { skill: skill.clone(), from: Some(target.hash.hex()), to: None };
+            let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diffs", &request)?).await?;
+            rollback_card(&skill, target, diff)
+        }
+    };
+    let word = confirm(&card, context).await?;
     let request = RollbackRequest { skill: skill.clone(), to: Some(target.hash.hex()) };
-    let back: SkillSummary = session.ask(&Call::post("/v1/skills/rollbacks", &request)?.with(word)).await?;
+    let back: SkillRollback = session.ask(&Call::post("/v1/skills/rollbacks", &request)?.with(word)).await?;
     context.answer(&back, || {
-        format!("{} is {} again; it is {}", text::quoted(&skill), target.hash.short(), back.status)
+        let aside = back.put_aside.as_deref().map(|path| {
+            format!("\nits unreadable files are kept at {}; remove them when you need them no more", text::quoted(path))
+        });
+        let (hash, status) = (target.hash.short(), back.skill.status);
+        format!("{} is {hash} again; it is {status}{}", text::quoted(&skill), aside.unwrap_or_default())
     })?;
     Ok(CommandExit::Ok)
 }
@@ -141,6 +155,18 @@ fn rollback_card(skill: &str, target: &SkillVersion, diff: SkillDiff) -> Card {
     if !label.is_empty() {
         card = card.toned(Tone::Calm, label, NOTHING);
     }
+    origin(card, target)
+}
+
+/// The question about a skill whose files cannot be read: there is nothing to compare with.
+fn unreadable_card(skill: &str, target: &SkillVersion, reason: &str) -> Card {
+    let card = Card::new(format!("replace the unreadable skill `{}` by another version?", text::quoted(skill)))
+        .toned(Tone::Warning, "unreadable", text::quoted(reason))
+        .with("means", "its present files are put aside and kept, and that version is put in place as a whole");
+    origin(card, target)
+}
+
+fn origin(mut card: Card, target: &SkillVersion) -> Card {
     if let Some(at) = target.approved_at {
         card = card.with("approved", text::seconds(at));
     } else if let Some(run) = &target.run_id {

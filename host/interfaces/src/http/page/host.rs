@@ -2,7 +2,7 @@
 
 use agent::doctor::Severity;
 use axum::extract::State;
-use base::{Refusal, RefusalCode};
+use base::Refusal;
 use maud::html;
 
 use super::super::ApiState;
@@ -31,7 +31,7 @@ pub(super) async fn signals(_: Visitor, State(api): State<ApiState>) -> Result<P
                     tr {
                         td.number { (signal.id) }
                         td { (time(signal.created_at)) }
-                        td { a href=(format!("/runs/{}", signal.run)) { (signal.run) } }
+                        td { a href=(format!("/runs/{}", signal.body.run_id)) { (signal.body.run_id) } }
                         td { (body.status) }
                         td { (shown(&text::brief(says.unwrap_or_default(), 100))) }
                     }
@@ -43,9 +43,7 @@ pub(super) async fn signals(_: Visitor, State(api): State<ApiState>) -> Result<P
 }
 
 pub(super) async fn health(_: Visitor, State(api): State<ApiState>) -> Result<Page, PageError> {
-    let host = api.host.clone();
-    let findings = tokio::task::spawn_blocking(move || host.examine()).await;
-    let findings = findings.map_err(|_| Refusal::new(RefusalCode::TryLater, "the host is shutting down"))?;
+    let findings = api.host.examine().await?;
     let status = api.host.status();
     let body = html! {
         h1 { "Health" }
@@ -58,10 +56,15 @@ pub(super) async fn health(_: Visitor, State(api): State<ApiState>) -> Result<Pa
         }
         h2 { "Examination" }
         ul.findings { @for finding in &findings {
-            @let (class, word) = match finding.level { Severity::Ok => ("calm", "ok"), Severity::Warning => ("warning", "warning"), _ => ("alarm", "problem") };
+            @let (class, word) = match finding.status {
+                Severity::Ok | Severity::Fixed => ("calm", "ok"),
+                Severity::Skipped => ("faint", "not looked at"),
+                Severity::Warning => ("warning", "warning"),
+                Severity::Problem => ("alarm", "problem"),
+            };
             li {
                 span class=(format!("badge {class}")) { (word) } " " strong { (finding.name) } " " (shown(&finding.message))
-                @if let Some(remedy) = &finding.remedy { p.faint { (shown(remedy)) } }
+                @if let Some(fix) = &finding.fix { p.faint { code { (shown(fix)) } } }
             }
         } }
     };

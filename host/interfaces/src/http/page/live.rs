@@ -56,7 +56,8 @@ fn of_all(api: ApiState) -> BoxStream<'static, Event> {
     let state = move || {
         let running = api.host.status().running;
         let runs: Vec<_> = running.iter().filter_map(|run| api.host.runs.summary(run).ok()).collect();
-        let runs: Vec<_> = runs.into_iter().map(|run| (run.id, run.status, run.model_calls, run.tool_calls)).collect();
+        let runs: Vec<_> =
+            runs.into_iter().map(|run| (run.run_id, run.status, run.model_calls, run.tool_calls)).collect();
         (api.host.signals.latest(), runs)
     };
     let first = (state(), state);

@@ -11,6 +11,7 @@ use super::layout::{Page, PageError, shown, time};
 use super::run::ask;
 use super::session::Visitor;
 use crate::output::text;
+use crate::words::cost;
 
 /// Runs in the list, and in the charts.
 const RUNS: usize = 40;
@@ -43,7 +44,10 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>) -> Result<Page
                 @let report = api.host.energy.report(&agent).ok();
                 @if let Some(report) = report {
                     p { "Agent " strong { (agent) } ": energy " strong.number { (format!("{:.2}", report.level)) }
-                        @if !report.enabled { " (switched off)" } }
+                        @if !report.enabled { " (switched off)" }
+                        @for today in api.host.runs.spend(Some(&agent), 1).unwrap_or_default() {
+                            "; today " (cost::shown(Some(today.spend.usd), today.spend.unpriced, today.spend.replies))
+                        } }
                     meter min="0" max="1" low="0.2" optimum="1" value=(report.level) aria-label=(format!("Energy of agent {agent}")) {}
                 }
             }
@@ -75,7 +79,7 @@ fn waiting(api: &ApiState) -> Result<Vec<motor::RunTrace>, Refusal> {
         waiting.extend(api.host.runs.list(filter)?);
     }
     waiting.sort_by_key(|run| run.waiting.as_ref().map(Waiting::expires_at));
-    waiting.iter().map(|run| api.host.runs.trace(&run.id)).collect()
+    waiting.iter().map(|run| api.host.runs.trace(&run.run_id)).collect()
 }
 
 pub(super) fn badge(status: RunStatus) -> Markup {
@@ -90,7 +94,7 @@ fn list(runs: &[TaskSummary], now: Timestamp) -> Markup {
                 @for run in runs {
                     tr {
                         td { (badge(run.status)) }
-                        td.task { a href=(format!("/runs/{}", run.id)) { (shown(&run.task)) } @if run.agent != base::AgentName::default() { " " span.faint { (run.agent) } } }
+                        td.task { a href=(format!("/runs/{}", run.run_id)) { (shown(&run.task)) } @if run.agent != base::AgentName::default() { " " span.faint { (run.agent) } } }
                         td.last.faint { (shown(&last(run))) }
                         td.number { (run.iterations) }
                         td.number { (took(run, now)) }
@@ -124,7 +128,7 @@ fn took(run: &TaskSummary, now: Timestamp) -> String {
 
 fn spent(run: &TaskSummary) -> String {
     match run.cost_usd {
-        Some(cost) => format!("${cost:.4}"),
+        Some(_) => cost::brief(run.cost_usd, run.unpriced_replies.into()),
         None => format!("{} tokens", text::thousands(run.input_tokens + run.output_tokens)),
     }
 }
@@ -146,11 +150,11 @@ fn charts(runs: &[TaskSummary]) -> Markup {
                 tbody {
                     @for run in runs {
                         tr {
-                            td { a href=(format!("/runs/{}", run.id)) { (run.id) } }
+                            td { a href=(format!("/runs/{}", run.run_id)) { (run.run_id) } }
                             td { (time(run.created_at)) }
                             td.number { (format!("{:.3}", run.energy)) }
                             td.number { (text::thousands(run.input_tokens + run.output_tokens)) }
-                            td.number { @if let Some(cost) = run.cost_usd { (format!("${cost:.4}")) } @else { "–" } }
+                            td.number { (cost::brief(run.cost_usd, run.unpriced_replies.into())) }
                         }
                     }
                 }

@@ -1,9 +1,9 @@
 //! *Credentials* by name, and *Network* decisions (SPEC WEB-1, VAULT-1, NET-2).
 
-use agent::{Decision, DecisionLevel, DomainVerdict, SetCredential};
+use agent::{Decision, DecisionLevel, DomainVerdict, PendingDecision, SetCredential};
 use axum::extract::State;
 use axum::response::Redirect;
-use base::{CredentialName, Refusal, RefusalCode};
+use base::{CredentialName, Refusal, RefusalCode, Timestamp};
 use maud::html;
 
 use super::super::ApiState;
@@ -12,7 +12,8 @@ use super::layout::{Page, PageError, shown, time};
 use super::session::Visitor;
 
 pub(super) async fn credentials(_: Visitor, State(api): State<ApiState>) -> Result<Page, PageError> {
-    let credentials = api.host.credentials.list().await?;
+    let (waiting, credentials): (Vec<_>, Vec<_>) =
+        api.host.credentials.list().await?.into_iter().partition(|known| known.pending.is_some());
     let body = html! {
         h1 { "Credentials" }
         p { "Runs use them by name. Their values reach the domains below and nothing else, and are shown nowhere." }
@@ -35,6 +36,35 @@ pub(super) async fn credentials(_: Visitor, State(api): State<ApiState>) -> Resu
                     } }
                 }
             } }
+        } }
+        @if !waiting.is_empty() { section aria-labelledby="saved-title" {
+            h2 id="saved-title" { "Saved by runs" }
+            p { "No run can use one of these before you agree to it. Then it belongs to its skill." }
+            table {
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Skill" } th scope="col" { "Sent to" } th scope="col" { "Saved by" } th scope="col" { "Waits until" } td {} } }
+                tbody { @for known in &waiting { @if let Some(facts) = &known.pending {
+                    tr {
+                        td { code { (known.name) } " (" (facts.bytes) " bytes)" }
+                        td { (shown(known.skill.as_deref().unwrap_or_default())) }
+                        td { (shown(&known.domains.join(", "))) }
+                        td { code { (facts.run_id) } }
+                        td { @if facts.expired { "expired " } (time(facts.expires_at)) }
+                        td {
+                            @if !facts.expired { form method="post" action="/credentials/acceptance" {
+                                input type="hidden" name="name" value=(known.name);
+                                input type="hidden" name="skill" value=(known.skill.as_deref().unwrap_or_default());
+                                input type="hidden" name="saved_at" value=(known.set_at.map(|at| at.as_millis().to_string()).unwrap_or_default());
+                                button aria-label=(format!("Accept {}", known.name)) { "Accept" }
+                            } }
+                            form method="post" action="/credentials/rejection" {
+                                input type="hidden" name="name" value=(known.name);
+                                input type="hidden" name="skill" value=(known.skill.as_deref().unwrap_or_default());
+                                button.danger aria-label=(format!("Reject {}", known.name)) { "Reject" }
+                            }
+                        }
+                    }
+                } } }
+            }
         } }
         section aria-labelledby="set-title" {
             h2 id="set-title" { "Set one" }
@@ -74,6 +104,29 @@ pub(super) async fn delete_credential(
 ) -> Result<Redirect, PageError> {
     let _attachment = api.attached.attach();
     api.host.credentials.delete(&name(&form)?, form.given("skill").as_deref(), consent).await?;
+    Ok(Redirect::to("/credentials"))
+}
+
+pub(super) async fn accept_credential(
+    Visitor(consent): Visitor,
+    State(api): State<ApiState>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let _attachment = api.attached.attach();
+    let saved_at = Some(Timestamp::from_millis(form.parsed("saved_at")?));
+    let decision = PendingDecision { name: name(&form)?, skill: form.given("skill"), saved_at };
+    api.host.credentials.accept(decision, consent).await?;
+    Ok(Redirect::to("/credentials"))
+}
+
+pub(super) async fn reject_credential(
+    Visitor(consent): Visitor,
+    State(api): State<ApiState>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let _attachment = api.attached.attach();
+    let decision = PendingDecision { name: name(&form)?, skill: form.given("skill"), saved_at: None };
+    api.host.credentials.reject(decision, consent).await?;
     Ok(Redirect::to("/credentials"))
 }
 

@@ -1,6 +1,6 @@
 //! A run: its state, its question, its timeline, its files, its receipt (SPEC WEB-1).
 
-use agent::{ApproveTask, RespondRequest, RetryTask};
+use agent::{ApproveTask, RespondRequest, RetryTask, TellRequest};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect};
@@ -17,6 +17,7 @@ use super::session::Visitor;
 use super::timeline::{block, timeline};
 use crate::output::text;
 use crate::words::card::Card;
+use crate::words::cost;
 
 /// The largest file that is previewed, in bytes.
 const MAX_PREVIEW: usize = 256 << 10;
@@ -25,6 +26,7 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>, Path(id): Path
     let trace = api.host.runs.trace(&run_id(&id)?)?;
     let now = api.host.now();
     let over = trace.status.is_terminal();
+    let at_work = trace.status == motor::RunStatus::Running;
     let at = format!("/runs/{}", trace.run_id);
     let staged = if trace.staged > 0 { Some(api.host.runs.staged(&trace.run_id)?) } else { None };
     let body = html! {
@@ -52,6 +54,15 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>, Path(id): Path
                     (totals(&trace))
                     @if !over {
                         form method="post" action=(format!("{at}/cancellation")) { button { "Cancel the run" } }
+                    }
+                }
+                section id="tell" data-part data-key=[at_work.then_some("tell")] {
+                    @if at_work {
+                        form method="post" action=(format!("{at}/messages")) {
+                            label for="message" { "Tell it something, for its next step" }
+                            textarea id="message" name="message" rows="2" required {}
+                            button { "Tell it" }
+                        }
                     }
                 }
                 section id="files" aria-labelledby="files-title" data-part {
@@ -106,8 +117,9 @@ fn totals(trace: &RunTrace) -> Markup {
                         dt { "Took" } dd { (text::whole_millis(trace.total_duration_ms)) }
                         dt { "Model" } dd { (trace.llm_calls) " requests" }
                         dt { "Tools" } dd { (trace.tool_calls) " calls, " (trace.errors) " failed" }
-                        dt { "Tokens" } dd { (text::thousands(trace.total_usage.input_tokens)) " in, " (text::thousands(trace.total_usage.output_tokens)) " out" }
-                        @if let Some(cost) = trace.total_usage.cost_usd { dt { "Cost" } dd { (format!("${cost:.4}")) } }
+                        dt { "Tokens" } dd { (text::thousands(trace.total_usage.input_tokens)) " in" @if trace.total_usage.cached_input_tokens > 0 { " (" (text::thousands(trace.total_usage.cached_input_tokens)) " cached)" } ", " (text::thousands(trace.total_usage.output_tokens)) " out" }
+                        @let cost = cost::brief(trace.total_usage.cost_usd, trace.unpriced_replies.into());
+                        @if !cost.is_empty() { dt { "Cost" } dd { (cost) @if let Some(cap) = trace.usd_cap { " of at most " (cap) } } }
                         dt { "Energy" } dd { (format!("{:.3}", trace.total_energy_cost)) }
                         @if let Some(budget) = &trace.budget { dt { "Credits" } dd { (text::thousands(budget.spent())) " of " (text::thousands(budget.limit())) } }
                         @if let Some(skill) = &trace.skill { dt { "Skill" } dd { (shown(&skill.name)) } }
@@ -170,7 +182,7 @@ pub(super) fn ask(trace: &RunTrace, now: Timestamp, back: &str) -> Markup {
                             label.option { input type="radio" name="scope" value=(scope.as_str()) checked[index == 0]; (lasting(*scope)) }
                         }
                     }
-                    label for=(format!("reason-{}", approval.id)) { "Reason, for the model (optional)" }
+                    label for=(format!("reason-{}", approval.id)) { "Reason, or what to do instead: for the model (optional)" }
                     input id=(format!("reason-{}", approval.id)) name="reason" autocomplete="off";
                     div.actions {
                         button.primary name="grant" value="yes" { "Approve" }
@@ -320,6 +332,18 @@ pub(super) async fn cancel(
 ) -> Result<Redirect, PageError> {
     let _attachment = api.attached.attach();
     api.host.runs.cancel(&run_id(&id)?).await?;
+    Ok(Redirect::to(&format!("/runs/{id}")))
+}
+
+pub(super) async fn tell(
+    Visitor(consent): Visitor,
+    State(api): State<ApiState>,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let _attachment = api.attached.attach();
+    let request = TellRequest { text: form.text("message").to_owned(), key: None };
+    api.host.runs.tell(&run_id(&id)?, request, consent).await?;
     Ok(Redirect::to(&format!("/runs/{id}")))
 }
 

@@ -1,9 +1,9 @@
 //! *Skills*: their state, their review, the owner's decision, other versions, and adding one (SPEC WEB-1, SKILL-9).
 
 use agent::Caller;
-use agent::api::skills::{ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest};
+use agent::api::skills::{ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest, SkillVersion};
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, RawQuery, Request, State};
-use axum::response::Redirect;
+use axum::response::{IntoResponse as _, Redirect, Response};
 use base::{AgentName, Refusal, RefusalCode};
 use maud::{Markup, html};
 use skills::policy::PolicyChange;
@@ -56,6 +56,7 @@ fn entry(skill: &SkillSummary) -> Markup {
         li {
             p { (badge(skill.status)) " " a href=(review_path(&place)) { strong { (shown(skill.name.as_deref().unwrap_or(&place))) } } }
             @if !skill.description.is_empty() { p { (shown(&skill.description)) } }
+            @if let Some(written) = &skill.written_name { p.faint { "Its author calls it “" (shown(written)) "”." } }
             p.faint { (shown(&skill.reason)) }
             @if !skill.unavailable.is_empty() { p.faint { (shown(&unavailable(skill))) } }
         }
@@ -74,9 +75,22 @@ pub(super) async fn review(
     let _attachment = api.attached.attach();
     let skill = Form::of_query(&query.unwrap_or_default()).text("skill").to_owned();
     let request = ReviewRequest { skill: skill.clone(), advisory: false };
-    let reviewed = api.host.skills.review(request, &AgentName::default(), Caller::Owner).await?.review;
-    let question = api.host.skills.question(asked(&skill)).await;
     let versions = api.host.skills.versions(&skill).await?;
+    let reviewed = match api.host.skills.review(request, &AgentName::default(), Caller::Owner).await {
+        Ok(reply) => reply.review,
+        // The way back from files that cannot be read.
+        Err(refusal) if refusal.code == RefusalCode::SkillUntrusted => {
+            let body = html! {
+                p.crumb { a href="/skills" { "Skills" } " / " (shown(&skill)) }
+                h1 { (shown(&skill)) }
+                (super::layout::problem(&refusal))
+                (versions_of(&skill, &versions))
+            };
+            return Ok(Page::new(skill, "/skills", body));
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let question = api.host.skills.question(asked(&skill)).await;
     let body = html! {
         p.crumb { a href="/skills" { "Skills" } " / " (shown(&skill)) }
         h1 { (shown(reviewed.name.as_str())) " " (badge(reviewed.status)) }
@@ -116,12 +130,20 @@ pub(super) async fn review(
             h2 id="review-title" { "The whole review" }
             pre tabindex="0" { (review_text(&reviewed, &skill, COLUMNS, Palette::new(false))) }
         }
+        (versions_of(&skill, &versions))
+    };
+    Ok(Page::new(reviewed.name.to_string(), "/skills", body))
+}
+
+/// The known versions, with the way back to each.
+fn versions_of(skill: &str, versions: &[SkillVersion]) -> Markup {
+    html! {
         section aria-labelledby="versions-title" {
             h2 id="versions-title" { "Versions" }
             @if versions.is_empty() { p.faint { "No version of it was decided on yet." } }
             @else { table {
                 thead { tr { th scope="col" { "Version" } th scope="col" { "Status" } th scope="col" { "Changed" } td {} } }
-                tbody { @for version in &versions {
+                tbody { @for version in versions {
                     tr {
                         td { code { (version.hash.short()) } @if version.in_place { " in place" } }
                         td { (badge(version.status)) }
@@ -137,8 +159,7 @@ pub(super) async fn review(
                 } }
             } }
         }
-    };
-    Ok(Page::new(reviewed.name.to_string(), "/skills", body))
+    }
 }
 
 /// The text of the files that changed since the version approved last.
@@ -165,6 +186,7 @@ fn asked(skill: &str) -> ApproveRequest {
         policy: PolicyChange::default(),
         proposed: false,
         shown: None,
+        saved: Vec::new(),
     }
 }
 
@@ -197,11 +219,18 @@ pub(super) async fn rollback(
     Visitor(consent): Visitor,
     State(api): State<ApiState>,
     form: Form,
-) -> Result<Redirect, PageError> {
+) -> Result<Response, PageError> {
     let _attachment = api.attached.attach();
     let request = RollbackRequest { skill: form.text("skill").to_owned(), to: form.given("to") };
-    api.host.skills.rollback(request, consent).await?;
-    Ok(Redirect::to(&review_path(form.text("skill"))))
+    let back = api.host.skills.rollback(request, consent).await?;
+    let review = review_path(form.text("skill"));
+    let Some(path) = back.put_aside else { return Ok(Redirect::to(&review).into_response()) };
+    let body = html! {
+        h1 { "Rolled back" }
+        p { "Its unreadable files are kept at " code { (shown(&path)) } ". Remove them when you need them no more." }
+        p { a href=(review) { "Review the skill" } }
+    };
+    Ok(Page::new("Rolled back", "/skills", body).into_response())
 }
 
 /// Adds a file that the owner dropped on the page.

@@ -65,7 +65,8 @@ async fn page(
     explained: Option<Result<Explanation, Refusal>>,
 ) -> Result<Page, PageError> {
     let skills = api.host.skills.list().await?;
-    let credentials = api.host.credentials.list().await?;
+    let mut credentials = api.host.credentials.list().await?;
+    credentials.retain(|known| known.pending.is_none());
     // A form that is sent twice starts one run.
     let key = match form.given("key") {
         Some(key) => key,

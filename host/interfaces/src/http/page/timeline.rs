@@ -88,6 +88,15 @@ fn rows(trace: &RunTrace, now: Timestamp) -> Vec<Row<'_>> {
             },
         });
     }
+    for told in &trace.owner_messages {
+        rows.push(Row {
+            kind: "waiting",
+            label: format!("told: {}", text::brief(&told.text, 90)),
+            began: told.at.as_millis(),
+            took: 0,
+            detail: Detail::Waited { asked: "A message of the owner", answer: told.text.clone() },
+        });
+    }
     for asked in &trace.approvals {
         let approval = &asked.approval;
         let answer = match asked.granted {
