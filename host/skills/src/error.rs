@@ -90,9 +90,8 @@ impl From<SkillError> for Refusal {
                 Self::new(RefusalCode::InvalidRequest, text).with_remedy("name the place instead of the skill")
             }
             // An unreadable skill is not the approved one.
-            SkillError::Unreadable { .. } => {
-                Self::new(RefusalCode::SkillUntrusted, text).with_remedy("put it right, then `motor skill review` it")
-            }
+            SkillError::Unreadable { .. } => Self::new(RefusalCode::SkillUntrusted, text)
+                .with_remedy("put it right, then `motor skill review` it, or `motor skill rollback` it"),
             SkillError::Untrusted { .. } => Self::new(RefusalCode::SkillUntrusted, text)
                 .with_remedy("`motor skill review` it, then `motor skill approve` it"),
             SkillError::Changed => {

@@ -16,12 +16,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::snapshot::{check_tree, read};
+use crate::snapshot::{HISTORY, check_tree, read};
 use crate::{SkillBounds, SkillError, SkillFile, SkillForm, Snapshot, SnapshotError};
 
+mod aside;
 mod stage;
 mod write;
 
+pub use aside::put_aside;
 use stage::Stage;
 pub use stage::tidy;
 
@@ -188,8 +190,8 @@ fn put_content(
     check_entry(entry)?;
     let root = InstallRoot::open(root)?;
     root.no_link(entry)?;
-    let stage = Stage::make(&root)?;
-    let outcome = placed(&root, &stage, entry, new, expected, watch);
+    let mut stage = Stage::make(&root)?;
+    let outcome = placed(&root, &mut stage, entry, new, expected, watch);
     match outcome {
         // The stage holds another writer's files, which no error may destroy.
         Err(StuckInstall::Keep(error)) => {
@@ -223,7 +225,7 @@ impl From<SkillError> for StuckInstall {
 
 fn placed(
     root: &InstallRoot,
-    stage: &Stage,
+    stage: &mut Stage,
     entry: &str,
     new: &InstallContent<'_>,
     expected: ExpectedState,
@@ -251,6 +253,12 @@ fn placed(
     };
     verify(&root.path.join(entry), expected)?;
     reached(InstallStep::Verified)?;
+    // The history of a repository is no part of the skill, and stays with the place. A crash after the exchange must
+    // not let `tidy` remove it.
+    let has_history = statat(&root.directory, history(entry), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    if has_history {
+        stage.protect()?;
+    }
     renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::EXCHANGE).map_err(
         |error| match error {
             Errno::NOENT => SkillError::Changed,
@@ -261,7 +269,20 @@ fn placed(
         .and_then(|()| verify(&stage.path.join(entry), expected))
         .and_then(|()| reached(InstallStep::Checked))
         .and_then(|()| root.sync());
-    done.map_err(|error| put_back(root, stage, entry, &ours, error))
+    done.map_err(|error| put_back(root, stage, entry, &ours, error))?;
+    if has_history {
+        let (from, to) = (&stage.directory, &root.directory);
+        renameat_with(from, history(entry), to, history(entry), RenameFlags::NOREPLACE)
+            .map_err(|error| failed("moving a repository's history", error))
+            .and_then(|()| root.sync())
+            .map_err(|error| put_back(root, stage, entry, &ours, error))?;
+    }
+    Ok(())
+}
+
+/// The directory of a repository in a place.
+fn history(entry: &str) -> String {
+    format!("{entry}/{HISTORY}")
 }
 
 /// The file or directory that a name stands for. It is held open so that the system cannot reuse its number.

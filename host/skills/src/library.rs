@@ -64,6 +64,9 @@ pub struct SkillSummary {
     /// Its name; of an unreadable skill, the name derived from its entry, if that is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The name as its author wrote it, if `name` is a slug of it; hidden characters are written out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_name: Option<String>,
     /// Root and entry of the skill.
     pub place: SkillPlace,
     /// Directory, archive or component, if known.

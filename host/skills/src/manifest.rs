@@ -27,6 +27,9 @@ pub const MAX_DESCRIPTION: usize = 1_024;
 pub struct Manifest {
     /// The skill's name, from the frontmatter or a component's file name.
     pub name: SkillName,
+    /// The name as its author wrote it, if `name` is a slug of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
     /// When to use it: one paragraph, whitespace folded, at most 1,024 characters (cut with `…`).
     pub description: String,
     /// The Markdown after the frontmatter.
@@ -87,10 +90,11 @@ pub fn read(text: &[u8], directory: &str) -> Result<Manifest, ManifestError> {
         by_yaml.or_else(|| is_open.then(|| lines::field(parts.front, name)).flatten())
     };
     let name = field("name").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    let name = SkillName::parse(&name.ok_or(ManifestError::NoName)?)?;
+    let (name, written) = SkillName::of_text(&name.ok_or(ManifestError::NoName)?)?;
     let description = field("description").map(|text| paragraph(&text)).filter(|text| !text.is_empty());
     Ok(Manifest {
         name,
+        written,
         description: description.ok_or(ManifestError::NoDescription)?,
         body: parts.body.trim_matches('\n').to_owned(),
         strict: strict::departures(&text, directory, Some((parts.front, &read))),
@@ -141,6 +145,7 @@ pub fn of_component(entry: &str) -> Result<Manifest, ManifestError> {
         description: format!("Tools of the component `{entry}`."),
         body: format!("This skill is the compiled component `{entry}`. Its tools are offered by their own names.\n"),
         name,
+        written: None,
         strict: Vec::new(),
     })
 }

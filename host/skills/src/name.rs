@@ -3,12 +3,19 @@
 //! A name becomes a directory, a key in the store and a word in a prompt, so only letters, digits and single hyphens of
 //! ASCII are possible: nothing that could leave a directory, hide in a text or look like another name's letters.
 
-use base::text::Foreign;
+use base::ContentHash;
+use base::text::{Foreign, is_invisible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+use crate::review::disguise;
 
 /// Characters of a name (SPEC SKILL-3).
 pub const MAX_CHARACTERS: usize = 64;
+/// Hexadecimal digits of a hash that stand for letters outside ASCII.
+const HASH_DIGITS: usize = 8;
 
 /// A name: `^[a-z][a-z0-9-]*[a-z0-9]$`, at most 64 characters, no `--`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +40,20 @@ impl SkillName {
         match fault(text) {
             None => Ok(Self(text.to_owned())),
             Some(reason) => Err(InvalidName { reason }),
+        }
+    }
+
+    /// The name of a skill whose author wrote `text`: the text itself, or a slug of it and the text as written. The
+    /// readers of the Agent Skills standard accept names such as `Azure CLI` and `feishu_fetch`.
+    ///
+    /// # Errors
+    /// If the text could leave a directory, has characters that do not show or that imitate others, is too long, or has
+    /// no letter or digit.
+    pub fn of_text(text: &str) -> Result<(Self, Option<String>), InvalidName> {
+        let Some(reason) = fault(text) else { return Ok((Self(text.to_owned()), None)) };
+        match slug(text) {
+            Some(slug) => Ok((Self::parse(&slug)?, Some(text.to_owned()))),
+            None => Err(InvalidName { reason }),
         }
     }
 
@@ -70,6 +91,42 @@ fn fault(text: &str) -> Option<String> {
         return Some(format!("the name `{shown}` ends with a hyphen"));
     }
     text.contains("--").then(|| format!("the name `{shown}` has two hyphens in a row"))
+}
+
+/// Lower case, digits and single hyphens; `None` for a text that no honest author writes. Letters outside ASCII are lost,
+/// so a hash of the text stands for them.
+fn slug(text: &str) -> Option<String> {
+    let is_hostile = |c: char| c.is_control() || is_invisible(c) || matches!(c, '/' | '\\');
+    let length = text.chars().count();
+    if length > MAX_CHARACTERS || text.contains("..") || text.contains(is_hostile) {
+        return None;
+    }
+    if text.split_whitespace().any(|word| disguise(word).is_some()) {
+        return None;
+    }
+    let (mut slug, mut is_lossy) = (String::with_capacity(length), false);
+    for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else {
+            is_lossy |= c.is_alphanumeric();
+            if !slug.is_empty() && !slug.ends_with('-') {
+                slug.push('-');
+            }
+        }
+    }
+    slug.truncate(slug.trim_end_matches('-').len());
+    if !slug.starts_with(|c: char| c.is_ascii_lowercase()) || slug.len() < 2 {
+        if slug.is_empty() && !is_lossy {
+            return None;
+        }
+        slug.insert_str(0, "skill-");
+    }
+    let hash = is_lossy.then(|| ContentHash::of(text.as_bytes()).hex());
+    let suffix =
+        hash.as_deref().and_then(|hash| hash.get(..HASH_DIGITS)).map(|hash| format!("-{hash}")).unwrap_or_default();
+    slug.truncate(MAX_CHARACTERS - suffix.len());
+    Some(format!("{}{suffix}", slug.trim_end_matches('-')))
 }
 
 impl TryFrom<String> for SkillName {
@@ -130,7 +187,68 @@ mod tests {
         assert!(serde_json::from_str::<SkillName>("\"ab\"").is_ok());
     }
 
+    #[test]
+    fn a_slug_is_a_name_and_the_written_name_is_kept() {
+        for (text, expected) in [
+            ("Azure CLI", "azure-cli"),
+            ("feishu_file_fetch", "feishu-file-fetch"),
+            ("Node.js  (v2)!", "node-js-v2"),
+            ("a--b-", "a-b"),
+            ("1password", "skill-1password"),
+            ("A", "skill-a"),
+            ("a.", "skill-a"),
+            ("Café Tools", "cafe-tools"),
+            ("飞书文档", "skill-fb9ec6de"),
+            ("-lead", "lead"),
+        ] {
+            let (name, written) = SkillName::of_text(text).unwrap();
+            assert_eq!((name.as_str(), written.as_deref()), (expected, Some(text)));
+        }
+        let long = format!("A{}", "b ".repeat(31));
+        assert_eq!(
+            SkillName::of_text(&long).unwrap().0.as_str(),
+            format!("a{}", "b-".repeat(31)).trim_end_matches('-')
+        );
+        let plain = SkillName::of_text("pdf-tools").unwrap();
+        assert_eq!((plain.0.as_str(), plain.1), ("pdf-tools", None));
+    }
+
+    #[test]
+    fn hostile_texts_have_no_slug() {
+        let long = "Azure ".repeat(2_000);
+        for text in [
+            "",
+            " ",
+            "--",
+            "!!!",
+            "..",
+            "../etc",
+            "Azure/../CLI",
+            "Azure/CLI",
+            "Azure\\CLI",
+            "Azure\nCLI",
+            "Azure\0CLI",
+            "Azure\u{202e}ILC",
+            "Azure\u{200b}CLI",
+            "Azure\u{e0041}",
+            "Azure\u{2028}CLI",
+            "pаypal",
+            &long,
+        ] {
+            assert!(SkillName::of_text(text).is_err(), "{text:?}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn any_text_is_refused_or_has_one_name(text in "\\PC{0,70}|[A-Za-z0-9_ .-]{0,70}") {
+            if let Ok((name, written)) = SkillName::of_text(&text) {
+                prop_assert!(SkillName::parse(name.as_str()).is_ok());
+                prop_assert_eq!(written.is_none(), name.as_str() == text);
+                prop_assert_eq!(SkillName::of_text(&text).unwrap().0, name);
+            }
+        }
+
         /// The rule of the specification, said the other way.
         #[test]
         fn the_rule_is_the_expression(text in "[a-zA-Z0-9_ -]{0,6}|[a-c-]{60,70}|\\PC{0,8}") {

@@ -20,6 +20,7 @@ mod diff;
 mod domains;
 mod facts;
 mod hidden;
+mod registry;
 mod risks;
 mod text;
 mod unavailable;
@@ -27,8 +28,10 @@ mod unavailable;
 pub use changes::power_changes;
 pub use diff::{Comparison, FileDiff, FileSide, TextChange, diff};
 pub use facts::Inspect;
+pub(crate) use hidden::disguise;
 pub use hidden::{visible, visible_name};
 pub(crate) use unavailable::find as unavailable;
+pub use unavailable::needs_python;
 
 /// The file with a skill's instructions.
 pub const MANIFEST: &str = "SKILL.md";
@@ -55,6 +58,8 @@ pub fn review(
         risks: risks::of_skill(snapshot, &facts.hidden)?,
         changes,
         name: manifest.name.clone(),
+        written_name: manifest.written.as_deref().map(visible_name),
+        has_history: snapshot.has_history,
         place: place.clone(),
         form: snapshot.form,
         description: manifest.description.clone(),
@@ -88,6 +93,21 @@ pub(crate) fn risks_of(snapshot: &Snapshot) -> Vec<Risk> {
     risks::of_skill(snapshot, &hidden).unwrap()
 }
 
+/// The credentials and domains that a skill's text mentions.
+#[cfg(test)]
+pub(crate) fn references_of(snapshot: &Snapshot) -> (Vec<Reference>, Vec<Reference>) {
+    let nothing = |path: &str, bytes: &[u8]| ComponentFact {
+        path: path.to_owned(),
+        hash: ContentHash::of(bytes),
+        capabilities: Vec::new(),
+        imports: Vec::new(),
+        tools: Vec::new(),
+        problem: None,
+    };
+    let facts = facts::find(snapshot, &nothing);
+    (facts::references(&facts.credentials), facts::references(&facts.domains))
+}
+
 /// The text of a file with hidden characters written out; `None` if the skill has no such file or it is not text.
 #[must_use]
 pub fn text_of(snapshot: &Snapshot, path: &str) -> Option<String> {
@@ -110,6 +130,9 @@ pub struct SkillReview {
     pub changes: Option<SkillChanges>,
     /// Name from the skill's manifest.
     pub name: SkillName,
+    /// The name as its author wrote it, if `name` is a slug of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_name: Option<String>,
     /// Root and entry of the skill.
     pub place: SkillPlace,
     /// Directory, archive or bare component.
@@ -133,6 +156,9 @@ pub struct SkillReview {
     pub strict: Vec<String>,
     /// Every file of the skill.
     pub files: Vec<FileFact>,
+    /// Whether `.git` lies beside them. It is no part of the skill: not hashed, not given to runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_history: bool,
     /// Names of credentials that its text mentions.
     pub credentials: Vec<Reference>,
     /// Domains that its text mentions.

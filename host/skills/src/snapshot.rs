@@ -26,6 +26,7 @@ pub use archive::read_archive;
 pub use directory::read;
 pub(crate) use directory::read_kept;
 pub use error::SnapshotError;
+pub use receipts::{HISTORY, is_history};
 pub use rules::check_tree;
 pub use stamp::{Stamp, stamp};
 
@@ -111,6 +112,8 @@ pub struct Snapshot {
     pub modes: ContentHash,
     /// `policy.json`, if there was one: only a proposal, regardless of its claims. At most 256 KiB are read.
     pub proposal: Option<Arc<[u8]>>,
+    /// Whether `.git` lay beside the files. It is no part of the skill and is not read.
+    pub has_history: bool,
 }
 
 impl Snapshot {
@@ -133,7 +136,7 @@ impl Snapshot {
             kept.insert(path, SkillFile { bytes, mode: mode & 0o7777, hash });
         }
         let hash = receipts::files_hash(kept.iter().map(|(path, file)| (path.as_str(), &file.hash)));
-        Self { form, hash, modes: modes_hash(&kept), files: kept, proposal }
+        Self { form, hash, modes: modes_hash(&kept), files: kept, proposal, has_history: false }
     }
 
     /// The skill's description of itself. `entry` is the name of its entry: `pdf`, `pdf.zip`, `pdf.wasm`.

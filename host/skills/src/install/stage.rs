@@ -38,6 +38,21 @@ impl Stage {
         stage.map_err(|error| failed(doing, error))
     }
 
+    /// Gives it a name that [`tidy`] never removes, before content is moved into it that must survive a crash.
+    pub fn protect(&mut self) -> Result<(), SkillError> {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().replacen(PREFIX, KEPT, 1));
+        let kept = self.path.with_file_name(name.unwrap_or_default());
+        std::fs::rename(&self.path, &kept)
+            .map_err(|source| super::io_failed("naming a directory to be kept", source))?;
+        self.path = kept;
+        Ok(())
+    }
+
+    /// The name under which the content of its place is kept beside it.
+    pub fn kept_name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().replacen(PREFIX, KEPT, 1)
+    }
+
     /// Removes it with its content. Leftovers are left to [`tidy`].
     pub fn discard(self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
@@ -47,14 +62,10 @@ impl Stage {
 
     /// Leaves it for a person.
     pub fn keep(self) {
-        let name = self.path.file_name().map(|name| name.to_string_lossy().replacen(PREFIX, KEPT, 1));
-        let kept = name.map(|name| self.path.with_file_name(name));
-        let moved = kept.as_ref().map(|kept| std::fs::rename(&self.path, kept));
-        let name = kept.and_then(|kept| kept.file_name().map(|name| name.to_string_lossy().into_owned()));
-        match moved {
-            Some(Ok(())) => tracing::error!(name, "what lay in the place of a skill could not be put back and is kept"),
-            Some(Err(error)) => tracing::error!(%error, "what lay in the place of a skill could not be put back"),
-            None => {}
+        let name = self.kept_name();
+        match std::fs::rename(&self.path, self.path.with_file_name(&name)) {
+            Ok(()) => tracing::error!(name, "what lay in the place of a skill could not be put back and is kept"),
+            Err(error) => tracing::error!(%error, "what lay in the place of a skill could not be put back"),
         }
     }
 }

@@ -409,3 +409,20 @@ fn tidying_takes_only_what_is_ours_and_left() {
     home.check_others(&left);
     tidy(&home.directory.path().join("none")).unwrap();
 }
+
+#[test]
+fn the_history_of_a_repository_stays_in_its_place() {
+    for fails_at in STEPS.into_iter().map(Some).chain([None]) {
+        let home = Home::new();
+        let history = home.root().join("pdf/.git");
+        fs::create_dir(&history).unwrap();
+        fs::write(history.join("HEAD"), "ref").unwrap();
+        let (wanted, earlier) = (new(), old());
+        let done = put_watched(&home.root(), "pdf", &wanted, ExpectedState::Hash(earlier.hash), &mut |step| {
+            if Some(step) == fails_at { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+        });
+        assert_eq!(done.is_ok(), fails_at.is_none(), "{fails_at:?}");
+        home.check(if fails_at.is_none() { &wanted } else { &earlier });
+        assert_eq!(fs::read_to_string(history.join("HEAD")).unwrap(), "ref", "{fails_at:?}");
+    }
+}

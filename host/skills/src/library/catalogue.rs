@@ -9,6 +9,8 @@ use base::ContentHash;
 use base::text::nearest;
 use serde::{Deserialize, Serialize};
 
+use crate::place::HOME;
+use crate::review::visible_name;
 use crate::snapshot::Stamp;
 use crate::{SkillError, SkillForm, SkillName, SkillPlace};
 
@@ -27,6 +29,9 @@ pub(super) struct CatalogueEntry {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ReadableSkill {
     pub(super) name: SkillName,
+    /// The name as written, if `name` is a slug of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) written: Option<String>,
     pub(super) description: String,
     pub(super) conforms: bool,
     pub(super) hash: ContentHash,
@@ -104,6 +109,32 @@ impl Catalogue {
         self.entries.get(at)
     }
 
+    /// Why a skill in `place` may not have the slug `name`, if another skill has it: one that is called so by its author,
+    /// or one in an earlier place, those of the home first. A name that is written so is never refused.
+    pub(super) fn refused(&self, place: &SkillPlace, name: &SkillName, written: Option<&str>) -> Option<String> {
+        let written = written?;
+        let rank = |place: &SkillPlace, is_slug: bool| (is_slug, place.root != HOME, place.clone());
+        let own = rank(place, true);
+        let from = self.by_name().partition_point(|entry| entry.name().is_some_and(|other| other < name.as_str()));
+        let others = self.by_name().iter().skip(from).take_while(|entry| entry.name() == Some(name.as_str()));
+        let readable = others.filter_map(|entry| Some((entry, entry.found.as_ref().ok()?)));
+        let ranked = readable.map(|(entry, found)| (rank(&entry.place, found.written.is_some()), found));
+        let (holder, found) = ranked.filter(|(rank, _)| *rank < own).min_by(|(a, _), (b, _)| a.cmp(b))?;
+        let other = found.written.as_deref().unwrap_or(found.name.as_str());
+        let (written, other) = (visible_name(written), visible_name(other));
+        Some(format!(
+            "its name `{written}` is `{name}` here, and so is `{other}` in `{}`: give one of them another name",
+            visible_name(&holder.2.to_string())
+        ))
+    }
+
+    /// Whether the entry is selected by its name.
+    fn is_called(&self, entry: &CatalogueEntry, selector: &str) -> bool {
+        let is_refused =
+            |found: &ReadableSkill| self.refused(&entry.place, &found.name, found.written.as_deref()).is_some();
+        entry.name() == Some(selector) && !entry.found.as_ref().is_ok_and(is_refused)
+    }
+
     /// The entry that `selector` means: a name, or a place in displayed or full form. A full form means that place;
     /// anything else that fits two entries is ambiguous, whether they are readable or not.
     ///
@@ -113,7 +144,7 @@ impl Catalogue {
         if let Some(entry) = self.entries.iter().find(|entry| entry.place.is_written_out_as(selector)) {
             return Ok(SelectedSkill { place: entry.place.clone(), name: None });
         }
-        let fits = |entry: &&Arc<CatalogueEntry>| entry.name() == Some(selector) || entry.place.is_shown_as(selector);
+        let fits = |entry: &&Arc<CatalogueEntry>| self.is_called(entry, selector) || entry.place.is_shown_as(selector);
         let fitting: Vec<&Arc<CatalogueEntry>> = self.entries.iter().filter(fits).collect();
         match fitting.as_slice() {
             [] => Err(SkillError::Missing { selector: selector.to_owned(), nearest: self.nearest(selector) }),
@@ -142,13 +173,13 @@ impl Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::HOME;
 
     fn readable(root: &str, entry: &str, name: &str) -> Arc<CatalogueEntry> {
         let hash = ContentHash::of(entry.as_bytes());
         let name = SkillName::parse(name).unwrap();
         let contents = ReadableSkill {
             name,
+            written: None,
             description: String::new(),
             conforms: true,
             hash,
@@ -214,6 +245,44 @@ mod tests {
         ] {
             assert_eq!(chosen(selector), expected, "{selector:?}");
         }
+    }
+
+    fn slugged(root: &str, entry: &str, name: &str, written: &str) -> Arc<CatalogueEntry> {
+        let mut made = Arc::unwrap_or_clone(readable(root, entry, name));
+        made.found.as_mut().unwrap().written = Some(written.to_owned());
+        Arc::new(made)
+    }
+
+    #[test]
+    fn the_second_of_one_slug_is_refused_by_name() {
+        let catalogue = Catalogue::new(vec![
+            slugged("/srv", "first", "azure-cli", "Azure CLI"),
+            slugged(HOME, "one", "azure-cli", "azure_cli"),
+            slugged(HOME, "two", "azure-cli", "Azure CLI"),
+            slugged(HOME, "alone", "node-js", "Node.js"),
+            readable("/srv", "web", "web-search"),
+            slugged(HOME, "a-web", "web-search", "Web Search"),
+        ]);
+        let refused = |root: &str, entry: &str| {
+            let entry = catalogue.get(&SkillPlace::new(root, entry)).unwrap();
+            let found = entry.found.as_ref().unwrap();
+            catalogue.refused(&entry.place, &found.name, found.written.as_deref())
+        };
+        for (root, entry) in [(HOME, "one"), (HOME, "alone"), ("/srv", "web")] {
+            assert_eq!(refused(root, entry), None, "{entry}");
+        }
+        for (root, entry, written, other) in [
+            (HOME, "two", "`Azure CLI`", "`azure_cli` in `one`"),
+            ("/srv", "first", "`Azure CLI`", "`azure_cli` in `one`"),
+            (HOME, "a-web", "`Web Search`", "`web-search` in `/srv/web`"),
+        ] {
+            let reason = refused(root, entry).unwrap();
+            assert!(reason.contains(written) && reason.contains(other), "{reason}");
+        }
+        for (selector, place) in [("azure-cli", "home/one"), ("node-js", "home/alone"), ("web-search", "/srv/web")] {
+            assert_eq!(catalogue.choose(selector).unwrap().place.full(), place);
+        }
+        assert_eq!(catalogue.choose("two").unwrap().place.full(), "home/two");
     }
 
     #[test]

@@ -219,6 +219,7 @@ fn contents(snapshot: &Snapshot, place: &SkillPlace) -> Result<ReadableSkill, St
     let manifest = snapshot.manifest(&place.entry).map_err(|error| error.to_string())?;
     Ok(ReadableSkill {
         name: manifest.name,
+        written: manifest.written,
         description: manifest.description,
         conforms: manifest.strict.is_empty(),
         hash: snapshot.hash,

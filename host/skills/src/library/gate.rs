@@ -5,6 +5,7 @@
 //! never read again.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use base::ContentHash;
 use tokio::time::Instant;
 
-use super::catalogue::SelectedSkill;
+use super::catalogue::{Catalogue, SelectedSkill};
 use super::{Inner, Library, Taken, blocking, discover};
 use crate::snapshot::{self, SnapshotError};
 use crate::{SkillError, SkillForm, SkillPlace, SkillStatus, Snapshot, Standing};
@@ -129,6 +130,12 @@ impl Inner {
         let mut manifest = snapshot.manifest(&place.entry).map_err(|error| unreadable(error.to_string()))?;
         if name.as_ref().is_some_and(|name| *name != manifest.name) {
             return Err(Miss::Moved);
+        }
+        // The list may be a moment old: it decides about a name and not about trust.
+        let catalogue = self.catalogue.borrow().clone();
+        let refused = |known: Arc<Catalogue>| known.refused(place, &manifest.name, manifest.written.as_deref());
+        if let Some(reason) = catalogue.and_then(refused) {
+            return Err(unreadable(reason));
         }
         let standing = self.trust.standing(&manifest.name, place, snapshot.hash, snapshot.modes);
         let described = standing.record.as_ref().and_then(|record| record.described.as_ref());

@@ -22,7 +22,7 @@ use crate::{SkillBounds, SkillForm, SkillPlace};
 
 /// Version of the fields and of how they are read off a skill. A change to reading that gives another result for the
 /// same bytes takes the next number.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Maximum bytes of an index: a hundred thousand skills with the longest descriptions.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -160,6 +160,7 @@ mod tests {
         let name = SkillName::parse("mail").unwrap();
         let skill = ReadableSkill {
             name,
+            written: None,
             description: "reads `\"` mail".to_owned(),
             conforms: false,
             hash,
@@ -205,7 +206,7 @@ mod tests {
         for (what, text) in [
             ("empty", String::new()),
             ("cut", good.get(..good.len() / 2).unwrap().to_owned()),
-            ("another version", good.replacen("\"version\":2", "\"version\":3", 1)),
+            ("another version", good.replacen("\"version\":3", "\"version\":4", 1)),
             ("another program", good.replacen(env!("CARGO_PKG_VERSION"), "9.9.9", 1)),
             ("an unknown field", good.replacen("\"conforms\"", "\"status\":\"approved\",\"conforms\"", 1)),
             ("a name that is none", good.replacen("\"mail\",\"desc", "\"../mail\",\"desc", 1)),

@@ -5,6 +5,7 @@
 
 use super::SkillSummary;
 use super::catalogue::{Catalogue, CatalogueEntry, ReadableSkill};
+use crate::review::visible_name;
 use crate::{SkillForm, SkillStatus, Standing, TrustBook};
 
 /// All entries of the catalogue in list order.
@@ -25,7 +26,12 @@ pub(super) fn summaries(catalogue: &Catalogue, trust: &TrustBook) -> Vec<SkillSu
         summaries.push(match &entry.found {
             Ok(contents) => {
                 let last_used = subjects.next().and_then(|(name, place, ..)| last_uses.get(&(name, place)).copied());
-                SkillSummary { last_used, ..readable(entry, contents, standings.next()) }
+                let standing = standings.next();
+                match catalogue.refused(&entry.place, &contents.name, contents.written.as_deref()) {
+                    // It is not called by the name of another skill.
+                    Some(reason) => SkillSummary { name: None, ..unreadable(entry, reason) },
+                    None => SkillSummary { last_used, ..readable(entry, contents, standing) },
+                }
             }
             Err(problem) => unreadable(entry, problem.reason.clone()),
         });
@@ -40,6 +46,7 @@ fn readable(entry: &CatalogueEntry, contents: &ReadableSkill, standing: Option<S
         standing.record.and_then(|record| record.described).filter(|_| entry.form == Some(SkillForm::Component));
     SkillSummary {
         name: Some(contents.name.to_string()),
+        written_name: contents.written.as_deref().map(visible_name),
         place: entry.place.clone(),
         form: entry.form,
         description: described.map_or_else(|| contents.description.clone(), |described| described.description),
@@ -56,6 +63,7 @@ fn readable(entry: &CatalogueEntry, contents: &ReadableSkill, standing: Option<S
 fn unreadable(entry: &CatalogueEntry, reason: String) -> SkillSummary {
     SkillSummary {
         name: entry.name().map(str::to_owned),
+        written_name: None,
         place: entry.place.clone(),
         form: entry.form,
         description: String::new(),

@@ -6,6 +6,7 @@
 //! Robust against queue overflows, limits on watches, roots that go and come, and endless directories.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,6 +16,7 @@ use std::path::Path;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
+use crate::snapshot::HISTORY;
 use crate::{SkillPlace, SkillsRoot};
 
 /// Changes of content, names and permissions, but not reads.
@@ -139,7 +141,12 @@ impl RootWatch {
                 Err(_) => continue,
             }
             let Ok(below) = fs::read_dir(&directory) else { continue };
+            // The history of a repository changes often, and is no part of the skill.
+            let is_history = |name: &OsStr| directory == path && name == HISTORY;
             for entry in below.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+                if is_history(&entry.file_name()) {
+                    continue;
+                }
                 let Some(less) = left.checked_sub(1) else { break };
                 left = less;
                 waiting.push(entry.path());

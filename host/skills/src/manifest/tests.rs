@@ -116,12 +116,10 @@ fn each_that_cannot_be_used_has_one_reason() {
         ("---\nname: pdf\n---\n", no_description),
         ("---\nname: pdf\ndescription: \"\"\n---\n", no_description),
         ("---\nname: pdf\ndescription: \"\\u0007 \\u0085\"\n---\n", no_description),
-        ("---\nname: PDF\ndescription: a\n---\n", "the name `PDF` has the character `P`: use lower case"),
         (
             "---\nname: ../a\ndescription: a\n---\n",
             "the name `../a` has the character `.`: use `a` to `z`, `0` to `9` and `-`",
         ),
-        ("---\nname: 12\ndescription: a\n---\n", "the name `12` does not begin with a letter"),
     ] {
         refused(text.as_bytes(), reason);
     }
@@ -135,6 +133,15 @@ fn each_that_cannot_be_used_has_one_reason() {
         "the frontmatter of `SKILL.md` is larger than 65536 bytes",
     );
     assert!(of(&large(60_000)).is_ok());
+}
+
+#[test]
+fn a_name_that_only_other_readers_accept_has_a_slug() {
+    for (written, name) in [("PDF", "pdf"), ("12", "skill-12"), ("Azure CLI", "azure-cli")] {
+        let read = read(format!("---\nname: {written}\ndescription: a\n---\n").as_bytes(), "pdf").unwrap();
+        assert_eq!((read.name.as_str(), read.written.as_deref()), (name, Some(written)));
+    }
+    assert_eq!(read(b"---\nname: pdf\ndescription: a\n---\n", "pdf").unwrap().written, None);
 }
 
 #[test]

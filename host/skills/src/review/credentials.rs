@@ -34,6 +34,15 @@ const READ_PATTERNS: [&str; 9] = [
     r"\b([A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*?(?:API_?KEY|ACCESS_KEY(?:_ID)?|SECRET_KEY|PRIVATE_KEY|API_TOKEN|ACCESS_TOKEN|AUTH_TOKEN|BOT_TOKEN|CLIENT_SECRET))\b",
 ];
 
+/// Names that end like a secret, in prose.
+static TELLING: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b([A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*?(?:TOKEN|PASSWORD|PASSWD|SECRET))\b").ok());
+/// First words of such names that are limits, marks of a model's vocabulary, places in a list, and codes of errors.
+const NOT_SECRET: [&str; 25] = [
+    "BOS", "CHANGE", "CLS", "END", "EOS", "EXPIRED", "FORGOT", "IMAGE", "INVALID", "MASK", "MAX", "MIN", "MISSING",
+    "NEXT", "NO", "NUM", "PAD", "PAGE", "RESET", "SEP", "SPECIAL", "START", "STOP", "UNK", "WRONG",
+];
+
 /// `const { X, Y: z } = process.env`.
 static TAKEN_APART: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{([^{}]{1,300})\}\s*=\s*(?:process|Bun|import\.meta)\s*\.\s*env\b").ok());
@@ -46,7 +55,7 @@ static ASSIGNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Variables that every environment has, and those that configure programs and hold no secret.
-const KNOWN: [&str; 78] = [
+const KNOWN: [&str; 81] = [
     "APPDATA",
     "BASE_URL",
     "BASH",
@@ -98,6 +107,7 @@ const KNOWN: [&str; 78] = [
     "PPID",
     "PROD",
     "PROGRAMFILES",
+    "ProgramFiles",
     "PS1",
     "PS2",
     "PS4",
@@ -110,6 +120,7 @@ const KNOWN: [&str; 78] = [
     "SHLVL",
     "SSR",
     "SYSTEMROOT",
+    "SystemRoot",
     "TEMP",
     "TERM",
     "TMP",
@@ -119,6 +130,7 @@ const KNOWN: [&str; 78] = [
     "USER",
     "USERNAME",
     "USERPROFILE",
+    "VARIABLE",
     "VERBOSE",
     "VIRTUAL_ENV",
     "VISUAL",
@@ -128,24 +140,34 @@ const KNOWN: [&str; 78] = [
 ];
 
 /// Last words of names of settings, such as `OUTPUT_DIR`.
-const SETTINGS: [&str; 24] = [
+const SETTINGS: [&str; 34] = [
+    "ADDR",
+    "ADDRESS",
     "ARCH",
     "BRANCH",
     "COUNT",
     "DATE",
+    "DESCRIPTION",
     "DIR",
     "DIRECTORY",
+    "ENDPOINT",
     "EXIT",
     "FILE",
     "FLAGS",
     "FORMAT",
+    "FROM",
+    "HOST",
+    "INPUT",
     "LEVEL",
     "LIMIT",
     "MODE",
+    "MODEL",
+    "NAME",
     "OPTS",
     "OS",
     "PATH",
     "PORT",
+    "REGION",
     "RETRIES",
     "ROOT",
     "SIZE",
@@ -157,6 +179,13 @@ const SETTINGS: [&str; 24] = [
 
 /// Words that make a setting one of a secret, such as `KEY_PATH`.
 const OPENS: [&str; 8] = ["AUTH", "CERT", "COOKIE", "KEY", "KEYS", "PASS", "PEM", "SESSION"];
+
+/// Words of names that a shell's variable needs to be counted, unless it indicates a secret: others are a script's own
+/// parameters, such as `BRANCH` and `URL`.
+const PERSONAL: [&str; 24] = [
+    "ACCOUNT", "AUTH", "CERT", "CLIENT", "COOKIE", "CREDS", "DATABASE", "DB", "DSN", "KEY", "KEYS", "LOGIN", "MONGO",
+    "MONGODB", "PASS", "PEM", "POSTGRES", "PWD", "REDIS", "RPC", "SESSION", "TENANT", "USER", "WEBHOOK",
+];
 
 /// Variables of awk, which a shell does not expand.
 const AWK: [&str; 14] =
@@ -178,6 +207,12 @@ pub(super) fn find(path: &str, text: &str) -> Vec<(String, usize)> {
             if let Some(name) = captures.iter().skip(1).flatten().next() {
                 add(name.as_str(), name.start());
             }
+        }
+    }
+    for name in TELLING.iter().flat_map(|telling| telling.captures_iter(text)).filter_map(|captures| captures.get(1)) {
+        let first = name.as_str().split('_').next();
+        if first.is_none_or(|first| !NOT_SECRET.contains(&first)) {
+            add(name.as_str(), name.start());
         }
     }
     for captures in TAKEN_APART.iter().flat_map(|taken| taken.captures_iter(text)) {
@@ -216,7 +251,7 @@ fn shell_variables(text: &str) -> Vec<(String, usize)> {
     let of_environment = names.filter(|name| {
         let is_own = || assigned.get(name.as_str()).is_some_and(|from| *from <= name.start());
         let is_constant = || !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
-        is_secret(name.as_str()) || is_constant() && !is_own()
+        is_secret(name.as_str()) || is_constant() && is_personal(name.as_str()) && !is_own()
     });
     of_environment.map(|name| (name.as_str().to_owned(), name.start())).collect()
 }
@@ -227,7 +262,14 @@ fn is_known(name: &str) -> bool {
         last.is_some_and(|word| SETTINGS.contains(&word)) && !name.split('_').any(|word| OPENS.contains(&word))
     };
     let is_of_a_shell = name.starts_with("LC_") || name.starts_with("BASH_") || AWK.contains(&name);
-    is_of_a_shell || KNOWN.contains(&name) || name.bytes().all(|byte| byte == b'_') || !is_secret(name) && is_setting()
+    let is_placeholder = || name.starts_with("YOUR_") || name.bytes().all(|byte| byte == b'_');
+    let is_plain = || !is_secret(name) && (is_setting() || name.ends_with("_BASE_URL"));
+    is_of_a_shell || KNOWN.contains(&name) || is_placeholder() || is_plain()
+}
+
+/// Whether a word of the name is one of secrets and accounts.
+fn is_personal(name: &str) -> bool {
+    name.split('_').any(|word| PERSONAL.contains(&word))
 }
 
 /// Whether a name indicates a secret.
@@ -252,7 +294,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         assert_eq!(READS.len(), READ_PATTERNS.len());
-        assert!(TAKEN_APART.is_some() && VARIABLE.is_some() && ASSIGNED.is_some());
+        assert!(TELLING.is_some() && TAKEN_APART.is_some() && VARIABLE.is_some() && ASSIGNED.is_some());
     }
 
     #[test]
@@ -293,13 +335,27 @@ mod tests {
             "Set OPENAI_API_KEY and AWS_ACCESS_KEY_ID, not MAX_TOKEN",
             &["AWS_ACCESS_KEY_ID", "OPENAI_API_KEY"],
         );
+        check(
+            "SKILL.md",
+            "Set `GITHUB_TOKEN` and DB_PASSWORD. Send $NOTION_TOKEN; `curl -H \"token: $SLACK_TOKEN\"`, sign with HOOK_SECRET",
+            &["DB_PASSWORD", "GITHUB_TOKEN", "HOOK_SECRET", "NOTION_TOKEN", "SLACK_TOKEN"],
+        );
+        check(
+            "SKILL.md",
+            "MAX_TOKEN, NEXT_PAGE_TOKEN, EOS_TOKEN, INVALID_TOKEN, YOUR_JWT_TOKEN, TOKEN, GITHUB_TOKENS",
+            &[],
+        );
         check("SKILL.md", "<credential:agentmail_api_key>", &["agentmail_api_key"]);
     }
 
     #[test]
     fn shell_only_where_a_shell_reads() {
-        check("a.sh", "curl -H \"x: $MY_KEY\" ${OTHER:-} $1 $? ${#THIRD} $HOME", &["MY_KEY", "OTHER", "THIRD"]);
-        check("a.md", "$ONE\n```bash\n$TWO\n```\n```js\n`${THREE}`\n```", &["TWO"]);
+        check(
+            "a.sh",
+            "curl -H \"x: $MY_KEY\" ${OTHER_PASS:-} $1 $? ${#DATABASE_URL} $HOME $DB_HOST",
+            &["DATABASE_URL", "MY_KEY", "OTHER_PASS"],
+        );
+        check("a.md", "$ONE_KEY\n```bash\n$TWO_KEY\n```\n```js\n`${THREE_KEY}`\n```", &["TWO_KEY"]);
         check("a.js", "`${MY_KEY}`", &[]);
     }
 
@@ -307,8 +363,8 @@ mod tests {
     fn own_variables_are_none() {
         check("a.sh", "DIR=$(pwd)\ncd $DIR\nfor F in *; do\n echo $F\ndone\nread -r LINE\necho $LINE $name", &[]);
         // The value is from the environment, even if a variable of the same name then holds it.
-        check("a.sh", "MODEL_ID=${MODEL_ID:-x}\necho $MODEL_ID", &["MODEL_ID"]);
-        check("a.sh", "echo $LATER\nLATER=1", &["LATER"]);
+        check("a.sh", "CLIENT_ID=${CLIENT_ID:-x}\necho $CLIENT_ID", &["CLIENT_ID"]);
+        check("a.sh", "echo $LATER_KEY\nLATER_KEY=1", &["LATER_KEY"]);
         check("a.sh", "api_token=1\necho $api_token", &["api_token"]);
         check("a.sh", "if false; then KEY=1; fi; echo $KEY", &["KEY"]);
     }
@@ -320,9 +376,12 @@ mod tests {
         check("a.sh", "${BASH_REMATCH[1]} $VERSION $OUTPUT_DIR\nawk '{ print $NF, $NR }' x", &[]);
         check(
             "a.sh",
-            "$TOKEN_FILE ${KEY_PATH} $API_KEY_VERSION $DIRECTION",
-            &["API_KEY_VERSION", "DIRECTION", "KEY_PATH", "TOKEN_FILE"],
+            "$TOKEN_FILE ${KEY_PATH} $API_KEY_VERSION $USER_DIRECTION",
+            &["API_KEY_VERSION", "KEY_PATH", "TOKEN_FILE", "USER_DIRECTION"],
         );
+        check("a.sh", "git push origin \"$BRANCH_NAME\" \"$PREV_TAG\"; open \"$URL\" \"$APP\"", &[]);
+        check("a.ps1", "$env:ProgramFiles $env:VARIABLE", &[]);
+        check("a.py", "os.environ['SERVER_NAME'], os.environ['CUSTOM_BASE_URL'], 'YOUR_CLIENT_SECRET'", &[]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::text::cut;
 
 use super::text::{Lines, Text, is_disguised_component, line_around};
-use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, domains, hidden, text};
+use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, domains, hidden, registry, text};
 use crate::Snapshot;
 
 /// Maximum places listed per reference.
@@ -91,7 +91,9 @@ impl Facts {
                 let shown = hidden::visible_name(&cut(line_around(text, at), 160));
                 self.hidden.push(Hidden { path: path.to_owned(), line, what, shown, count: 1 });
             }
-            place(&mut self.domains, name, path, line, || excerpt_at(text, at));
+            if !registry::is_of_record(path, &name) {
+                place(&mut self.domains, name, path, line, || excerpt_at(text, at));
+            }
         }
     }
 

@@ -88,7 +88,7 @@ pub(super) fn in_path(path: &str) -> Vec<Hidden> {
 }
 
 /// How a word imitates another: letters of several scripts, or letters that look like others.
-pub(super) fn disguise(word: &str) -> Option<String> {
+pub(crate) fn disguise(word: &str) -> Option<String> {
     if word.is_ascii() {
         return None;
     }

@@ -13,12 +13,14 @@ use crate::{SkillError, Snapshot};
 mod blobs;
 mod lines;
 mod patterns;
+mod saved;
 #[cfg(test)]
 mod tests;
 
 use blobs::{Blob, Budget};
 use lines::LogicalLine;
 use patterns::Patterns;
+use saved::SavedFiles;
 
 /// Maximum findings of one kind in one file; the last one counts the rest.
 const MAX_SAME: usize = 20;
@@ -45,11 +47,14 @@ fn find(patterns: &Patterns, path: &str, text: &str, kind: FileKind) -> Vec<Risk
     let mut found = Vec::new();
     let shell = shell_parts(path, text);
     let mut search = Search { patterns, budget: Budget::new() };
-    let mut unsearched = None;
+    let (mut unsearched, mut saved) = (None, SavedFiles::default());
     for line in lines::logical(text, is_markdown(path)) {
         let in_shell = shell.iter().any(|part| part.contains(&line.at));
         for (kind, at) in patterns.find(&line.text, in_shell) {
             push(&mut found, path, &line, kind, excerpt(&line.text, at, MAX_SHOWN), None);
+        }
+        if let Some(at) = saved.run_in(&patterns.saved, line.number, &line.text) {
+            push(&mut found, path, &line, RiskKind::DownloadAndRun, excerpt(&line.text, at, MAX_SHOWN), None);
         }
         if kind == FileKind::Text {
             for blob in search.blobs(&line.text) {

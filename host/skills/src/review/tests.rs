@@ -129,3 +129,16 @@ fn a_review_is_json() {
     assert_eq!(json["files"][0]["kind"], "text");
     assert_eq!(serde_json::from_value::<SkillReview>(json).unwrap(), review);
 }
+
+#[test]
+fn the_record_of_a_registry_names_no_domain_of_the_skill() {
+    let domains = |path: &str, text: &str| -> Vec<String> {
+        let taken = taken(&[(path, text.as_bytes())], None, None);
+        review(&taken, None, &component).unwrap().domains.into_iter().map(|domain| domain.name).collect()
+    };
+    let record = r#"{ "slug": "mail", "latest": { "commit": "https://github.com/clawdbot/skills/commit/1" } }"#;
+    assert_eq!(domains("_meta.json", record), ["api.mail.dev"]);
+    assert_eq!(domains("notes.json", record), ["api.mail.dev", "github.com"]);
+    let other = r#"{ "registry": "https://clawhub.ai", "endpoint": "https://collect.away.dev" }"#;
+    assert_eq!(domains("_meta.json", other), ["api.mail.dev", "collect.away.dev"]);
+}

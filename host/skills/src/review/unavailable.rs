@@ -16,8 +16,20 @@ use crate::Snapshot;
 /// Maximum entries of a skill.
 const MAX_ENTRIES: usize = 200;
 
+/// The commands of the shell that run Python, and the entry for scripts: they work where the host has the engine.
+const PYTHON: [&str; 2] = ["python", "python3"];
+const PYTHON_SCRIPTS: &str = "Python scripts";
+const NO_PYTHON: &str = "this host was built without Python (`cargo xtask python`)";
+
+/// Whether an entry with this name is only for hosts without an engine for Python.
+#[must_use]
+pub fn needs_python(name: &str) -> bool {
+    PYTHON.contains(&name) || name == PYTHON_SCRIPTS
+}
+
 /// Commands that the shell does not have, and the replacement for each group.
-const COMMANDS: [(&[&str], &str); 8] = [
+const COMMANDS: [(&[&str], &str); 9] = [
+    (&PYTHON, NO_PYTHON),
     (
         &[
             "bun",
@@ -30,9 +42,7 @@ const COMMANDS: [(&[&str], &str); 8] = [
             "npx",
             "perl",
             "php",
-            "python",
             "python2",
-            "python3",
             "Rscript",
             "ruby",
             "lua",
@@ -196,7 +206,9 @@ pub(crate) fn find(snapshot: &Snapshot) -> Vec<Unavailable> {
     let mut found: BTreeMap<String, Unavailable> = BTreeMap::new();
     for (path, file) in &snapshot.files {
         if let Some(language) = language(path).filter(|_| text::is_script(path, &file.bytes, file.mode)) {
-            add(&mut found, &format!("{language} scripts"), NO_INTERPRETER, path.clone());
+            let name = format!("{language} scripts");
+            let instead = if name == PYTHON_SCRIPTS { NO_PYTHON } else { NO_INTERPRETER };
+            add(&mut found, &name, instead, path.clone());
         }
         let text::Text { kind: FileKind::Text, text: Some(text), .. } = text::read(path, &file.bytes) else { continue };
         let lines = Lines::of(&text);
@@ -323,9 +335,10 @@ mod tests {
         let source = include_str!("../../../../guest-tools/bundled/bash/src/commands.rs");
         let (here, _) = source.split_once("/// Commands that people look for").unwrap();
         let (_, here) = here.split_once("const COMMANDS").unwrap();
-        for name in COMMANDS.iter().flat_map(|(names, _)| *names) {
+        for name in COMMANDS.iter().flat_map(|(names, _)| *names).filter(|name| !needs_python(name)) {
             assert!(!here.contains(&format!("\n    \"{name}\",")), "{name} is a command of the shell");
         }
         assert!(here.contains("\n    \"jq\","));
+        assert!(PYTHON.iter().all(|name| here.contains(&format!("\n    \"{name}\","))));
     }
 }

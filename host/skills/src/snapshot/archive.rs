@@ -13,7 +13,9 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::error::shown;
 use super::rules::{Rules, path_fault};
-use super::{PLAIN_MODE, PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_manifest, is_proposal};
+use super::{
+    PLAIN_MODE, PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_history, is_manifest, is_proposal,
+};
 
 /// How many times larger than the archive its content may be: ten times the ratio of text.
 const MAX_RATIO: u64 = 200;
@@ -33,10 +35,12 @@ pub fn read_archive(bytes: &[u8], bounds: &SkillBounds) -> Result<Snapshot, Snap
     let entries = listed(&archive, bounds)?;
     let around = around(&entries);
     let mut rules = Rules::new(bounds);
+    let mut has_history = false;
     // Names first: a tree that is refused for one is not unpacked.
     for ArchiveEntry { path, is_directory, .. } in &entries {
         match path.strip_prefix(&around) {
             Some("") | None => {}
+            Some(path) if is_history(path) => has_history = true,
             Some(path) if *is_directory => rules.directory(path)?,
             Some(path) => rules.file(path)?,
         }
@@ -46,7 +50,8 @@ pub fn read_archive(bytes: &[u8], bounds: &SkillBounds) -> Result<Snapshot, Snap
     let mut left = bytes.len().try_into().map_or(u64::MAX, |size: u64| size.saturating_mul(MAX_RATIO));
     left = left.max(RATIO_FREE_BYTES);
     for ArchiveEntry { index, path, is_directory } in &entries {
-        let Some(path) = path.strip_prefix(&around).filter(|_| !is_directory) else { continue };
+        let within = path.strip_prefix(&around).filter(|path| !is_directory && !is_history(path));
+        let Some(path) = within else { continue };
         let room = if is_proposal(path) { PROPOSAL_BYTES } else { rules.room(path) };
         let content = content(&mut archive, *index, path, room.min(left).saturating_add(1))?;
         let size = content.len() as u64;
@@ -62,7 +67,7 @@ pub fn read_archive(bytes: &[u8], bounds: &SkillBounds) -> Result<Snapshot, Snap
         files.insert(path.to_owned(), (content.into(), PLAIN_MODE));
     }
     rules.finish(SkillForm::Archive)?;
-    Ok(Snapshot::of(SkillForm::Archive, files, None))
+    Ok(Snapshot { has_history, ..Snapshot::of(SkillForm::Archive, files, None) })
 }
 
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::archive::read_archive;
 use super::rules::Rules;
-use super::{PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_proposal, read_component};
+use super::{PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_history, is_proposal, read_component};
 
 /// How often a file that changes during the read is read.
 const ATTEMPTS: usize = 2;
@@ -35,7 +35,8 @@ pub fn read(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotError
             let mut reading = DirectoryReading::new(bounds, bounds.entries, &|_| true);
             reading.directory(directory)?;
             reading.rules.finish(SkillForm::Directory)?;
-            Ok(Snapshot::of(SkillForm::Directory, reading.files, reading.proposal))
+            let snapshot = Snapshot::of(SkillForm::Directory, reading.files, reading.proposal);
+            Ok(Snapshot { has_history: reading.has_history, ..snapshot })
         }
         // It is not a directory, or it is a link.
         Err(Errno::NOTDIR | Errno::LOOP) => read_file(&path, bounds),
@@ -97,11 +98,19 @@ struct DirectoryReading<'a> {
     keep: &'a dyn Fn(&str) -> bool,
     files: DirectoryContents,
     proposal: Option<Arc<[u8]>>,
+    has_history: bool,
 }
 
 impl<'a> DirectoryReading<'a> {
     fn new(bounds: &'a SkillBounds, most_listed: u64, keep: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { rules: Rules::new(bounds), most_listed, keep, files: BTreeMap::new(), proposal: None }
+        Self {
+            rules: Rules::new(bounds),
+            most_listed,
+            keep,
+            files: BTreeMap::new(),
+            proposal: None,
+            has_history: false,
+        }
     }
 
     /// Reads a directory, as deep as the rules allow.
@@ -115,6 +124,10 @@ impl<'a> DirectoryReading<'a> {
         tree.list(None, most).map_err(|error| unlisted("", error))?;
         while let Some(entry) = tree.next() {
             let path = entry.path.clone();
+            if is_history(&path) {
+                self.has_history = true;
+                continue;
+            }
             if !(self.keep)(&path) {
                 continue;
             }

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat, fstat, openat, statat};
 use serde::{Deserialize, Serialize};
 
 use super::directory::{failed, unslashed};
-use super::{SkillBounds, SnapshotError};
+use super::{SkillBounds, SnapshotError, is_history};
 
 /// The deepest nesting of directories that is followed.
 const MAX_DEPTH: usize = 66;
@@ -75,7 +75,8 @@ impl Stamping {
         };
         let mut tree = Walk::new(directory);
         self.left -= listed(tree.list(None, self.left), "")?;
-        while let Some(entry) = tree.next() {
+        // An entry that is no part of the skill does not count, and may have more entries than are looked at.
+        while let Some(entry) = tree.by_ref().find(|entry| !is_history(&entry.path)) {
             let status = entry.stat().map_err(|error| failed(&entry.path, error))?;
             self.note(entry.name.to_bytes(), &status, entry.depth);
             if FileType::from_raw_mode(status.st_mode) == FileType::Directory && entry.depth < MAX_DEPTH {

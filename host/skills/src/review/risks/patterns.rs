@@ -14,6 +14,7 @@ use super::super::RiskKind::{
     DecodeAndRun, DisablesChecks, DownloadAndRun, LockedArchive, PasteSite, PipeToShell, RawAddress, RemoteShell,
 };
 use super::blobs::Encodings;
+use super::saved::{self, SavedPatterns};
 
 /// Where a row applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ use Scope::{Anywhere, Shell};
 
 /// Kind, scope and pattern. In patterns `{RUN}` is an interpreter that runs its standard input, `{SHELL}` an
 /// interpreter, `{GET}` a program that downloads, `{DECODE}` one that decodes. Letter case is ignored.
-const ROWS: [(RiskKind, Scope, &str); 58] = [
+const ROWS: [(RiskKind, Scope, &str); 61] = [
     // Decoded and run.
     (DecodeAndRun, Anywhere, r"{DECODE}.*\|\s*{RUN}"),
     (
@@ -98,7 +99,7 @@ const ROWS: [(RiskKind, Scope, &str); 58] = [
     (PipeToShell, Shell, r"\b(?:ba|z|da|k)?sh\s+<<<"),
     // Archives that a scanner cannot open.
     (LockedArchive, Anywhere, r"\bunzip\b.*\s(?-i:-P)\s*\S+"),
-    (LockedArchive, Anywhere, r"\b(?:7z[ar]?|unrar|rar)\s+[ex]\s.*\s-p\S+"),
+    (LockedArchive, Anywhere, r"\b(?:7z[ar]?|unrar|rar)\s+[ex]\b.*\s-p\S+"),
     (
         LockedArchive,
         Anywhere,
@@ -187,6 +188,13 @@ const ROWS: [(RiskKind, Scope, &str); 58] = [
         Shell,
         r"\b(?:NODE_TLS_REJECT_UNAUTHORIZED=['\x22]?0|GIT_SSL_NO_VERIFY=['\x22]?(?:1|true)|PYTHONHTTPSVERIFY=['\x22]?0)",
     ),
+    (
+        DisablesChecks,
+        Anywhere,
+        r"\bgit\s.*\bhttp\.sslverify[=\s]+['\x22]?(?:false|0)\b|\bstrict-ssl[=\s]+['\x22]?false\b",
+    ),
+    (DisablesChecks, Anywhere, r"\bpip[0-9.]*\s.*--trusted-host\b"),
+    (DisablesChecks, Anywhere, r"[(,]\s*(?-i:verify\s*=\s*False)\b"),
     (DisablesChecks, Shell, r"\b(?:curl\s(?:.*\s)?(?:-\w*k\w*|--insecure)\s.*https?:|wget\s.*--no-check-certificate)"),
     (
         DisablesChecks,
@@ -243,6 +251,8 @@ pub(super) struct Patterns {
     command: Regex,
     /// Texts that decode to others.
     pub(super) encodings: Encodings,
+    /// Downloads, and files that are run.
+    pub(super) saved: SavedPatterns,
 }
 
 const COMMAND: &str = r"(?i)https?://|\b(?:curl|wget|bash|sh|zsh|powershell|python3?|node|eval|exec|sudo|chmod|nc|rm -|import os|require\(|invoke-|iex|iwr|ssh|scp)\b[ ('\x22]|/bin/|/etc/|\.ssh/";
@@ -268,6 +278,7 @@ impl Patterns {
             each: written.iter().map(one).collect::<Result<_, _>>()?,
             command: Regex::new(COMMAND)?,
             encodings: Encodings::compiled()?,
+            saved: SavedPatterns { download: one(&written_out(saved::DOWNLOAD))?, run: one(&written_out(saved::RUN))? },
         })
     }
 

@@ -16,6 +16,40 @@ fn read_all(path: &Path) -> Result<Snapshot, SnapshotError> {
     read(path, &SkillBounds::default())
 }
 
+#[test]
+fn the_history_of_a_repository_is_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("SKILL.md"), "---\nname: pdf\ndescription: d\n---\n").unwrap();
+    let before = read_all(root.path()).unwrap();
+    fs::create_dir_all(root.path().join(".git/objects")).unwrap();
+    let stamp_with = stamp(root.path()).unwrap();
+    fs::write(root.path().join(".git/objects/pack"), vec![0; 3 << 20]).unwrap();
+    symlink("/etc/passwd", root.path().join(".git/link")).unwrap();
+    mknodat(CWD, root.path().join(".git/pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let after = read_all(root.path()).unwrap();
+    assert_eq!((after.hash, after.modes, &after.files), (before.hash, before.modes, &before.files));
+    assert_eq!((before.has_history, after.has_history), (false, true));
+    assert_eq!(receipts::directory_hash(root.path()).unwrap(), before.hash);
+    assert_eq!(stamp(root.path()).unwrap(), stamp_with, "a change in it is not looked at");
+    // A file of that name, as in a work tree of a repository, is no part either; a name like it is.
+    fs::remove_dir_all(root.path().join(".git")).unwrap();
+    fs::write(root.path().join(".git"), "gitdir: /elsewhere\n").unwrap();
+    assert_eq!(read_all(root.path()).unwrap(), after);
+    fs::write(root.path().join(".gitignore"), "x").unwrap();
+    assert_ne!(read_all(root.path()).unwrap().hash, before.hash);
+    for prefix in ["", "pdf/"] {
+        let manifest: &[u8] = b"---\nname: pdf\ndescription: d\n---\n";
+        let files: [(&str, &[u8]); 3] = [("SKILL.md", manifest), (".git/config", b"x"), (".git/../../x", b"x")];
+        let packed = |count: usize| {
+            let files = files.iter().take(count).map(|(path, bytes)| (format!("{prefix}{path}"), *bytes));
+            super::archives::packed(files)
+        };
+        let archive = read_archive(&packed(2), &SkillBounds::default()).unwrap();
+        assert_eq!((archive.hash, archive.has_history), (before.hash, true));
+        assert!(read_archive(&packed(3), &SkillBounds::default()).is_err());
+    }
+}
+
 /// Each does one thing to a skill that can be read without it.
 #[test]
 fn what_is_no_plain_file_is_refused_and_nothing_else_is() {
