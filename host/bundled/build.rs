@@ -41,7 +41,16 @@ fn main() {
     }
     let tables = [(names, listing::COMPONENT), (code, listing::CODE)]
         .map(|(names, ending)| listing::table(&guests, &names, ending));
-    if let Err(error) = fs::write(out.join("components.rs"), tables.concat()) {
+    let engines = guests.with_file_name(listing::ENGINES);
+    if let Err(error) = fs::create_dir_all(&engines) {
+        panic!("cannot create `{}`: {error}", engines.display());
+    }
+    println!("cargo:rerun-if-changed={}", engines.display());
+    let pinned = match listing::pinned(&engines) {
+        Ok(table) => table,
+        Err(error) => panic!("cannot read `{}`: {error}", engines.display()),
+    };
+    if let Err(error) = fs::write(out.join("components.rs"), tables.concat() + &pinned) {
         panic!("cannot write the list of guests: {error}");
     }
 }

@@ -24,6 +24,10 @@ pub enum RefusalCode {
     CredentialsNeeded,
     /// Energy is too low (SPEC EN-3).
     EnergyTooLow,
+    /// A cap on the money spent on models is reached (SPEC EN-4).
+    SpendCapReached,
+    /// Spending is capped, and the price of the model is unknown (SPEC EN-4).
+    PriceUnknown,
     /// The run is in a state that does not allow this.
     IllegalState,
     /// Only the owner can do this, and the request did not come through the owner's channel (SPEC CONSENT-1).

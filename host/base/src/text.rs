@@ -67,6 +67,12 @@ pub fn is_invisible(character: char) -> bool {
         | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// `1 step`, `2 steps`.
+#[must_use]
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The value of the name nearest to `text`, if the name is similar enough to be meant.
 /// Of equally near names, the last.
 pub fn nearest<'a, T>(text: &str, known: impl IntoIterator<Item = (&'a str, T)>) -> Option<T> {
@@ -89,6 +95,11 @@ pub fn did_you_mean(nearest: Option<impl Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "step")), ["0 steps", "1 step", "2 steps"]);
+    }
 
     #[test]
     fn text_is_cut_between_characters() {

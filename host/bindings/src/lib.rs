@@ -21,7 +21,7 @@ mod imports {
     });
 }
 
-pub use imports::motor::host::{credentials, log, outbound, progress, types};
+pub use imports::motor::host::{credentials, log, outbound, progress, scripts, types};
 
 /// A component that offers tools.
 pub mod tool {
@@ -72,6 +72,19 @@ pub mod reflector {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "reflector",
+        exports: { default: async },
+        require_store_data_send: true,
+        with: {
+            "motor:host/log": crate::imports::motor::host::log,
+        },
+    });
+}
+
+/// The same part of a cortex, which also reads guidance in replies.
+pub mod guiding_reflector {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "guiding-reflector",
         exports: { default: async },
         require_store_data_send: true,
         with: {

@@ -22,3 +22,23 @@ pub fn component(name: &str) -> Option<&'static [u8]> {
 pub fn code(name: &str) -> Option<&'static [u8]> {
     CODE.iter().find(|(known, _)| *known == name).map(|(_, code)| *code)
 }
+
+/// An engine that is not in the program, because few need it and it is large: two files, which the program takes from
+/// anywhere, as they have the hashes that it was built with.
+#[derive(Debug)]
+pub struct PinnedEngine {
+    /// Name of the component. The files are `NAME.wasm` and `NAME.code`.
+    pub name: &'static str,
+    /// Hash of the component, in hex.
+    pub component: &'static str,
+    /// Hash of the code that it was compiled to, in hex.
+    pub code: &'static str,
+    /// The directory in which it was built.
+    pub built_in: &'static str,
+}
+
+/// The engine with this name, if there was one when the program was built.
+#[must_use]
+pub fn engine(name: &str) -> Option<&'static PinnedEngine> {
+    ENGINES.iter().find(|engine| engine.name == name)
+}

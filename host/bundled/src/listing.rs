@@ -29,6 +29,33 @@ pub const COMPONENT: &str = ".wasm";
 /// The ending of the file names of their compiled code.
 pub const CODE: &str = ".code";
 
+/// The directory of the engines that are files beside the program, next to that of the guests.
+pub const ENGINES: &str = "engines";
+
+/// The ending of the file with the hashes of an engine: of its component and of the code, in hex, apart by a space.
+pub const PIN: &str = ".pin";
+
+/// The source of the table of engines whose hashes are part of the program.
+///
+/// # Errors
+/// If the directory or a file of hashes cannot be read.
+pub fn pinned(directory: &Path) -> io::Result<String> {
+    let names = files(directory, PIN)?;
+    let mut rows = String::new();
+    for file in &names {
+        let (name, hashes) = (file.trim_end_matches(PIN), fs::read_to_string(directory.join(file))?);
+        let (component, code) = hashes.trim().split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
+        rows.push_str(&format!(
+            "    PinnedEngine {{ name: {name:?}, component: {component:?}, code: {code:?}, built_in: {directory:?} }},\n"
+        ));
+    }
+    Ok(format!(
+        "/// The engines that are files beside the program. Empty unless `cargo xtask python` built them before it.\n\
+         pub static ENGINES: [PinnedEngine; {}] = [\n{rows}];\n",
+        names.len()
+    ))
+}
+
 /// The file names in a directory with this ending, sorted.
 ///
 /// # Errors

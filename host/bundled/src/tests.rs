@@ -99,3 +99,19 @@ fn only_whole_components_are_listed() {
     let empty = listing::table(Path::new("/g"), &[], listing::COMPONENT);
     assert!(empty.contains("COMPONENTS: [(&str, &[u8]); 0] = [\n];"), "{empty}");
 }
+
+#[test]
+fn engines_beside_the_program_are_listed_with_their_hashes() {
+    let root = tempfile::tempdir().unwrap();
+    assert!(listing::pinned(root.path()).unwrap().contains("[PinnedEngine; 0]"));
+    fs::write(root.path().join("code-x.wasm"), "component").unwrap();
+    fs::write(root.path().join("code-x.pin"), "aa bb\n").unwrap();
+    let table = listing::pinned(root.path()).unwrap();
+    assert!(
+        table.contains("[PinnedEngine; 1]") && table.contains(r#"name: "code-x", component: "aa", code: "bb""#),
+        "{table}"
+    );
+    fs::write(root.path().join("code-x.pin"), "torn").unwrap();
+    assert!(listing::pinned(root.path()).is_err());
+    assert_eq!(listing::directory(root.path(), "").with_file_name(listing::ENGINES).file_name().unwrap(), "engines");
+}

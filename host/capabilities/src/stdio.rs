@@ -39,6 +39,12 @@ impl BoundedOutput {
         String::from_utf8_lossy(&self.buffer.lock()).into_owned()
     }
 
+    /// The output so far, byte for byte.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.buffer.lock().clone()
+    }
+
     fn append(&self, bytes: &[u8]) -> Result<(), LimitExceeded> {
         let mut buffer = self.buffer.lock();
         if bytes.len() > self.limit.saturating_sub(buffer.len()) {

@@ -107,6 +107,18 @@ impl WorkspaceCtx {
         Ok(Self { filesystem, quota: Quota::new(directory, most), listings: 0, layered, is_open: true })
     }
 
+    /// The quota of the call.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.quota.clone()
+    }
+
+    /// The same files, with the quota of the call that this one belongs to: both write into it.
+    #[must_use]
+    pub fn within(self, quota: Quota) -> Self {
+        Self { quota, ..self }
+    }
+
     /// Whether there are files.
     #[must_use]
     pub fn is_open(&self) -> bool {

@@ -4,7 +4,7 @@
 //! steps: the host comes to know the new one beside the old, the file is replaced, the old one is forgotten. A crash
 //! between them leaves a file that the host knows, and the next host finishes the replacement that the file shows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -116,6 +116,27 @@ pub struct OwnerStatus {
     pub refused: u64,
 }
 
+impl OwnerStatus {
+    /// The status of a home's token without a gate: `directory` is the home's directory `config`. Changes nothing.
+    ///
+    /// # Errors
+    /// If the host's knowledge of the token cannot be read.
+    pub fn read(store: &Store, directory: &Path) -> Result<Self, ConsentError> {
+        Ok(Self::of(store.get::<KnownToken>(Table::Meta, KEY)?.as_ref(), directory))
+    }
+
+    fn of(known: Option<&KnownToken>, directory: &Path) -> Self {
+        let file = match TokenFile::read(directory) {
+            Ok(None) => FileState::Missing,
+            Ok(Some(file)) if known.is_some_and(|known| known.accepts(file.hash())) => FileState::Good,
+            Ok(Some(_)) => FileState::Other,
+            Err(_) => FileState::Unusable,
+        };
+        let (sealed, since) = (known.is_some_and(|known| known.sealed), known.map(|known| known.since));
+        Self { sealed, since, file, refused: 0 }
+    }
+}
+
 /// The one gate of a home.
 #[derive(Debug)]
 pub struct ConsentGate {
@@ -208,19 +229,7 @@ impl ConsentGate {
     /// The public status of the token.
     #[must_use]
     pub fn status(&self) -> OwnerStatus {
-        let known = self.known();
-        let file = match TokenFile::read(&self.directory) {
-            Ok(None) => FileState::Missing,
-            Ok(Some(file)) if known.as_ref().is_some_and(|known| known.accepts(file.hash())) => FileState::Good,
-            Ok(Some(_)) => FileState::Other,
-            Err(_) => FileState::Unusable,
-        };
-        OwnerStatus {
-            sealed: known.as_ref().is_some_and(|known| known.sealed),
-            since: known.map(|known| known.since),
-            file,
-            refused: self.attempts.total(),
-        }
+        OwnerStatus { refused: self.attempts.total(), ..OwnerStatus::of(self.known().as_ref(), &self.directory) }
     }
 
     /// Reconciles the file with the host's knowledge of it, as a crash, a restored backup or a first start left them.

@@ -41,22 +41,28 @@ pub(crate) struct Hook {
     variables: Vec<(&'static str, String)>,
 }
 
+/// The program of the settings, and its arguments.
+pub(crate) fn words(config: &HookConfig) -> Result<(OsString, Vec<OsString>), Refusal> {
+    let wrong = |why: &str| {
+        let reason = format!("the setting `signals.hook.command` is wrong: {why}");
+        Refusal::new(RefusalCode::InvalidRequest, reason)
+            .with_remedy("list the program and its arguments: `command = [\"notify-send\", \"a run reports\"]`")
+    };
+    if config.command.iter().any(|word| word.contains('\0')) {
+        return Err(wrong("a word holds a NUL character"));
+    }
+    let mut words = config.command.iter().map(OsString::from);
+    let program = words.next().filter(|program| !program.is_empty()).ok_or_else(|| wrong("no program is named"))?;
+    Ok((program, words.collect()))
+}
+
 impl Hook {
     pub fn new(config: &HookConfig, parts: &DeliverParts) -> Result<Self, Refusal> {
-        let wrong = |why: &str| {
-            let reason = format!("the setting `signals.hook.command` is wrong: {why}");
-            Refusal::new(RefusalCode::InvalidRequest, reason)
-                .with_remedy("list the program and its arguments: `command = [\"notify-send\", \"a run reports\"]`")
-        };
-        if config.command.iter().any(|word| word.contains('\0')) {
-            return Err(wrong("a word holds a NUL character"));
-        }
-        let mut words = config.command.iter().map(OsString::from);
-        let program = words.next().filter(|program| !program.is_empty()).ok_or_else(|| wrong("no program is named"))?;
+        let (program, arguments) = words(config)?;
         let variables = PASSED.iter().filter_map(|name| Some((*name, (parts.env)(name)?))).collect();
         Ok(Self {
             program,
-            arguments: words.collect(),
+            arguments,
             timeout: Duration::from_secs(config.timeout_seconds.clamp(1, 300)),
             statuses: config.statuses.clone(),
             variables,
@@ -70,7 +76,7 @@ impl Hook {
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env("MOTOR_SIGNAL_ID", signal.id.to_string())
-            .env("MOTOR_RUN_ID", signal.run.as_str())
+            .env("MOTOR_RUN_ID", signal.body.run_id.as_str())
             .env("MOTOR_AGENT", signal.agent.as_str())
             .env("MOTOR_STATUS", signal.body.status.as_str())
             .env("MOTOR_TITLE", title(signal))

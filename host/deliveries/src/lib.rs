@@ -45,6 +45,16 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Signals read at a time.
 const PAGE: usize = 64;
 
+/// Checks the settings of all receivers as the start of a host does, without a request.
+///
+/// # Errors
+/// With the first that is wrong, by its key.
+pub fn check(signals: &SignalsConfig, telemetry: &TelemetryConfig, gate: &Gate) -> Result<(), Refusal> {
+    signals.webhook.as_ref().map_or(Ok(()), |config| webhook::receiver(config, gate).map(|_| ()))?;
+    signals.hook.as_ref().map_or(Ok(()), |config| hook::words(config).map(|_| ()))?;
+    telemetry::collector(telemetry, gate).map(|_| ())
+}
+
 /// The id up to which each of these consumers has received its signals.
 ///
 /// # Errors
@@ -69,7 +79,7 @@ pub fn runs_with_undelivered_signals(waiting: &WaitingSignals, consumers: &[&str
     loop {
         let page = waiting.signals.since(after, PAGE)?;
         let Some(last) = page.last().map(|signal| signal.id).filter(|_| !consumers.is_empty()) else { return Ok(runs) };
-        runs.extend(page.into_iter().map(|signal| signal.run));
+        runs.extend(page.into_iter().map(|signal| signal.body.run_id));
         after = last;
     }
 }

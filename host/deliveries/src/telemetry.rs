@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Refusal, RefusalCode, RunId};
-use network::Webhook;
+use network::{Gate, Webhook};
 use serde_json::Value;
 use signals::Signal;
 use vault::Vault;
 
-use crate::DeliverParts;
 use crate::line::{Consumer, RetrySchedule};
 use crate::scrubbed::scrubbed;
+use crate::{DeliverParts, TelemetryConfig};
 
 /// The name of the position.
 const NAME: &str = "telemetry";
@@ -50,21 +50,26 @@ pub(crate) struct PostTraces {
 impl PostTraces {
     /// `None` if no collector is configured.
     pub fn new(parts: &DeliverParts) -> Result<Option<Self>, Refusal> {
-        let Some(endpoint) = &parts.telemetry.endpoint else { return Ok(None) };
-        let wrong = |reason: &str, remedy: String| {
-            let reason = format!("the setting `telemetry.endpoint` is wrong: {reason}");
-            Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(remedy)
-        };
-        let timeout = Duration::from_secs(parts.telemetry.timeout_seconds.clamp(1, 300));
-        let url = format!("{}{PATH}", endpoint.trim_end_matches('/'));
-        let collector =
-            Webhook::new(&parts.gate, &url, timeout).map_err(|blocked| wrong(&blocked.reason, blocked.remedy))?;
-        if !collector.is_local_or_encrypted() {
-            let reason = "traces would cross the network in plain text";
-            return Err(wrong(reason, "use `https`, or a collector on this machine".to_owned()));
-        }
-        Ok(Some(Self { collector, traces: parts.traces.clone(), vault: parts.vault.clone() }))
+        let collector = collector(&parts.telemetry, &parts.gate)?;
+        Ok(collector.map(|collector| Self { collector, traces: parts.traces.clone(), vault: parts.vault.clone() }))
     }
+}
+
+/// The collector of the settings; `None` if none is set.
+pub(crate) fn collector(config: &TelemetryConfig, gate: &Gate) -> Result<Option<Webhook>, Refusal> {
+    let Some(endpoint) = &config.endpoint else { return Ok(None) };
+    let wrong = |reason: &str, remedy: String| {
+        let reason = format!("the setting `telemetry.endpoint` is wrong: {reason}");
+        Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(remedy)
+    };
+    let timeout = Duration::from_secs(config.timeout_seconds.clamp(1, 300));
+    let url = format!("{}{PATH}", endpoint.trim_end_matches('/'));
+    let collector = Webhook::new(gate, &url, timeout).map_err(|blocked| wrong(&blocked.reason, blocked.remedy))?;
+    if !collector.is_local_or_encrypted() {
+        let reason = "traces would cross the network in plain text";
+        return Err(wrong(reason, "use `https`, or a collector on this machine".to_owned()));
+    }
+    Ok(Some(collector))
 }
 
 #[async_trait::async_trait]
@@ -82,7 +87,7 @@ impl Consumer for PostTraces {
     }
 
     async fn deliver(&self, signal: &Signal) -> Result<(), String> {
-        let Some(trace) = self.traces.export(&signal.run).await.map_err(|refusal| refusal.to_string())? else {
+        let Some(trace) = self.traces.export(&signal.body.run_id).await.map_err(|refusal| refusal.to_string())? else {
             return Ok(());
         };
         let body = scrubbed(&self.vault, &trace).await?;
@@ -98,7 +103,7 @@ impl Consumer for PostTraces {
         if RETRYABLE.contains(&status.as_u16()) {
             return Err(reason);
         }
-        tracing::warn!(run = %signal.run, reason, "a trace was rejected and is given up");
+        tracing::warn!(run = %signal.body.run_id, reason, "a trace was rejected and is given up");
         Ok(())
     }
 }

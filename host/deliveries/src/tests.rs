@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base::{AgentName, RunId, TestClock, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use signals::{MotorResult, Signal, SignalStatus, TTL_MS};
+use signals::{MotorResult, Signal, SignalStatus, TTL};
 use store::{Batch, Table};
 use tokio::sync::mpsc;
 use vault::VaultParts;
@@ -98,7 +98,7 @@ fn run_id(run: u64) -> RunId {
 pub(crate) async fn send(parts: &DeliverParts, run: u64, status: SignalStatus) -> Signal {
     let body = MotorResult { question: Some("which?".to_owned()), ..MotorResult::new(run_id(run), status) };
     let mut batch = Batch::new();
-    let staged = parts.signals.stage(&mut batch, &AgentName::default(), body).await.unwrap();
+    let staged = parts.signals.stage(&mut batch, &AgentName::default(), body, TTL).await.unwrap();
     head(&mut batch, run, status.is_waiting().then_some(staged.signal().id));
     parts.store.commit(batch).await.unwrap();
     staged.deliver()
@@ -302,7 +302,7 @@ async fn what_is_old_is_timely_only_while_its_run_waits() {
     send(&parts, 2, SignalStatus::AwaitingInput).await;
     send(&parts, 3, SignalStatus::AwaitingApproval).await;
     answer(&parts, 3).await;
-    home.clock.advance(Duration::from_millis(TTL_MS + 1));
+    home.clock.advance(TTL + Duration::from_millis(1));
     send(&parts, 4, SignalStatus::Completed).await;
     let (listener, ears) = Listener::new(0, None);
     assert_eq!(tell_all(&parts, listener, ears).await, [(2, true), (4, true)]);
@@ -416,7 +416,7 @@ async fn waiting_speed() {
     for run in 0..RUNS {
         let body = MotorResult::new(run_id(run), SignalStatus::AwaitingInput);
         let mut batch = Batch::new();
-        let staged = parts.signals.stage(&mut batch, &AgentName::default(), body).await.unwrap();
+        let staged = parts.signals.stage(&mut batch, &AgentName::default(), body, TTL).await.unwrap();
         head(&mut batch, run, Some(staged.signal().id));
         let record = json!({ "id": run_id(run), "task": filler, "signal": staged.signal().id });
         batch.put(Table::Runs, run_id(run).as_str(), &record).unwrap();

@@ -44,7 +44,7 @@ impl WaitingSignals {
 
     /// Whether the run of a signal still waits for an answer to it.
     pub fn is_waited_for(&self, signal: &Signal) -> Result<bool, Refusal> {
-        let head = self.store.get::<Head>(Table::Runs, signal.run.as_str())?;
+        let head = self.store.get::<Head>(Table::Runs, signal.body.run_id.as_str())?;
         Ok(head.and_then(|head| head.signal) == Some(signal.id))
     }
 

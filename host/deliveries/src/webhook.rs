@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, CredentialName, Random, Refusal, RefusalCode};
-use network::Webhook;
+use network::{Gate, Webhook};
 use signals::Signal;
 use store::{Batch, Store, Table, blocking};
 use tokio::sync::OnceCell;
@@ -43,15 +43,19 @@ pub(crate) struct PostWebhook {
     home: OnceCell<String>,
 }
 
+/// The receiver of the settings.
+pub(crate) fn receiver(config: &WebhookConfig, gate: &Gate) -> Result<Webhook, Refusal> {
+    let timeout = Duration::from_secs(config.timeout_seconds.clamp(1, 300));
+    Webhook::new(gate, &config.url, timeout).map_err(|blocked| {
+        let reason = format!("the setting `signals.webhook.url` is wrong: {}", blocked.reason);
+        Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(blocked.remedy)
+    })
+}
+
 impl PostWebhook {
     pub fn new(config: &WebhookConfig, parts: &DeliverParts) -> Result<Self, Refusal> {
-        let timeout = Duration::from_secs(config.timeout_seconds.clamp(1, 300));
-        let webhook = Webhook::new(&parts.gate, &config.url, timeout).map_err(|blocked| {
-            let reason = format!("the setting `signals.webhook.url` is wrong: {}", blocked.reason);
-            Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(blocked.remedy)
-        })?;
         Ok(Self {
-            webhook,
+            webhook: receiver(config, &parts.gate)?,
             secret: config.secret.clone(),
             longest: Duration::from_secs(config.max_backoff_seconds.clamp(1, 86_400)),
             vault: parts.vault.clone(),

@@ -25,6 +25,11 @@ pub enum Activity {
     Llm,
     /// A message to an agent.
     Message,
+    /// The ticks of an agent's neurons at one signal.
+    Ticks {
+        /// The energy that they spent, in millionths of a full level.
+        micros: u32,
+    },
 }
 
 /// The level that an act needs.
@@ -59,6 +64,7 @@ impl Activity {
             }
             Self::Llm => config.llm,
             Self::Message => config.message,
+            Self::Ticks { micros } => f64::from(micros) / 1e6,
         };
         // Also when the settings were never checked: a drain never gives, and never turns the level into no number.
         if cost > 0.0 { cost } else { 0.0 }
@@ -72,7 +78,11 @@ impl Activity {
             Self::NetworkOneshot => Some(EnergyGate::AtLeast(thresholds.network)),
             Self::Agentic { browser: false } => Some(EnergyGate::AtLeast(thresholds.agentic)),
             Self::Agentic { browser: true } => Some(EnergyGate::Above(thresholds.browser)),
-            Self::Iterations { .. } | Self::Llm | Self::Message => None,
+            // At the floor nothing that a model asks for begins (SPEC EN-3).
+            Self::Llm => Some(EnergyGate::Above(thresholds.oneshot)),
+            // Nor does anything that would end below it.
+            Self::Ticks { .. } => Some(EnergyGate::Above(thresholds.oneshot + self.cost(config))),
+            Self::Iterations { .. } | Self::Message => None,
         }
     }
 
@@ -85,6 +95,7 @@ impl Activity {
             Self::Agentic { browser: true } => "an agentic run with a browser",
             Self::Llm => "a model call",
             Self::Message => "a message",
+            Self::Ticks { .. } => "a neuron",
         }
     }
 }
@@ -110,6 +121,7 @@ mod tests {
         check(Activity::Iterations { count: 15, browser: true }, 0.20);
         check(Activity::Llm, 0.02);
         check(Activity::Message, 0.01);
+        check(Activity::Ticks { micros: 40 }, 0.000_04);
     }
 
     #[test]
@@ -130,7 +142,14 @@ mod tests {
         assert_eq!(open(0.299), [true, false, false, false]);
         assert_eq!(open(0.051), [true, false, false, false]);
         assert_eq!(open(0.05), [false, false, false, false]);
-        assert_eq!(Activity::Llm.gate(&EnergyConfig::default()), None);
+        let llm = |level| Activity::Llm.gate(&EnergyConfig::default()).is_some_and(|gate| gate.is_open_at(level));
+        assert!(llm(0.051) && !llm(0.05));
+        let ticks = |micros, level| {
+            let gate = Activity::Ticks { micros }.gate(&EnergyConfig::default());
+            gate.is_some_and(|gate| gate.is_open_at(level))
+        };
+        assert!(ticks(0, 0.051) && ticks(20_000, 0.071) && !ticks(20_000, 0.069) && !ticks(0, 0.05));
+        assert_eq!(Activity::Message.gate(&EnergyConfig::default()), None);
     }
 
     #[test]

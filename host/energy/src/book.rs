@@ -80,10 +80,10 @@ impl EnergyBook {
     /// # Errors
     /// When the store cannot be read.
     pub fn level(&self, agent: &AgentName) -> Result<f64, StoreError> {
-        Ok(self.level_now(agent)?.level)
+        Ok(self.level_now(agent)?.shown(&self.inner.config))
     }
 
-    /// Whether the agent has the energy to begin this (SPEC EN-3). An activity that is not an act is always
+    /// Whether the agent has the energy to begin this (SPEC EN-3). The consequences of an act are always
     /// possible, and so is everything if the energy model is switched off.
     ///
     /// # Errors
@@ -92,16 +92,16 @@ impl EnergyBook {
         let config = &self.inner.config;
         let Some(gate) = activity.gate(config).filter(|_| config.enabled) else { return Ok(()) };
         let level = self.level_now(agent)?;
-        if gate.is_open_at(level.level) {
+        if level.opens(gate, config) {
             return Ok(());
         }
         let (needed, words) = match gate {
             crate::activity::EnergyGate::AtLeast(needed) => (needed, "at least"),
             crate::activity::EnergyGate::Above(needed) => (needed, "more than"),
         };
-        let tired = if level.level <= config.thresholds.oneshot { "too tired to act: " } else { "" };
-        let mut reason =
-            format!("{tired}energy is {:.2}, and {} needs {words} {needed:.2}", level.level, activity.name());
+        let shown = level.shown(config);
+        let tired = if shown <= config.thresholds.oneshot { "too tired to act: " } else { "" };
+        let mut reason = format!("{tired}energy is {shown:.2}, and {} needs {words} {needed:.2}", activity.name());
         let remedy = match level.wait(gate, config) {
             Some(wait) => {
                 let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -149,7 +149,7 @@ impl EnergyBook {
         account.outdated.push(key);
         account.level = level;
         account.number = number;
-        Ok(DrainedEnergy { cost, level: level.level })
+        Ok(DrainedEnergy { cost, level: level.shown(config) })
     }
 
     fn level_now(&self, agent: &AgentName) -> Result<EnergyLevel, StoreError> {

@@ -32,7 +32,8 @@ pub struct EnergyConfig {
     pub llm: f64,
     /// A message. Default 0.01 (SPEC EN-1).
     pub message: f64,
-    /// The level never falls below this. Default 0.05 (SPEC EN-1).
+    /// The lowest level that is shown. Below it at most the price of a single act is owed, and recovered first. Default 0.05
+    /// (SPEC EN-1).
     pub floor: f64,
     /// The levels at which acts are refused.
     pub thresholds: Thresholds,
@@ -70,7 +71,8 @@ pub struct Thresholds {
     pub agentic: f64,
     /// A single act with the network needs at least this. Default 0.3.
     pub network: f64,
-    /// A single act needs more than this. Default 0.05, which is the floor: there the agent is too tired to act.
+    /// A single act, and a call of a model that a model asks for, need more than this. Default 0.05, which is the floor:
+    /// there the agent is too tired to act.
     pub oneshot: f64,
 }
 

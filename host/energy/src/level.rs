@@ -14,7 +14,9 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 /// A wait longer than this is called never.
 const MAX_WAIT_MS: u64 = 366 * DAY_MS;
 
-/// A level, and when it was that.
+/// A level, and when it was that. It may be below the floor, which is the lowest that is shown: an act that is begun right above
+/// the floor takes its whole price, and the next one waits until that has been recovered. Were the level cut off at the floor,
+/// a moment's recovery would always pay for one more act.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnergyLevel {
@@ -44,12 +46,23 @@ impl EnergyLevel {
         Self { level: clamp(before.level - cost, config), at: before.at }
     }
 
+    /// The level that people and programs see: not below the floor.
+    pub(crate) fn shown(self, config: &EnergyConfig) -> f64 {
+        // A level that is not a number counts as the least.
+        if self.level >= floor(config) { self.level.min(1.0) } else { floor(config) }
+    }
+
+    /// Whether something that needs the gate may begin. A floor above the gate keeps it open.
+    pub(crate) fn opens(self, gate: EnergyGate, config: &EnergyConfig) -> bool {
+        gate.is_open_at(self.level) || gate.is_open_at(floor(config))
+    }
+
     /// How long from this moment until the gate opens; `None` when it does not within a year.
     pub(crate) fn wait(self, gate: EnergyGate, config: &EnergyConfig) -> Option<Duration> {
         // Recharging only rises, so the first moment can be searched for by halves; no formula to keep in step.
         let is_open = |wait_ms: u64| {
             let later = Timestamp::from_millis(self.at.as_millis().saturating_add(wait_ms));
-            gate.is_open_at(self.at(later, config).level)
+            self.at(later, config).opens(gate, config)
         };
         if !is_open(MAX_WAIT_MS) {
             return None;
@@ -66,10 +79,15 @@ impl EnergyLevel {
     }
 }
 
+fn floor(config: &EnergyConfig) -> f64 {
+    if (0.0..=1.0).contains(&config.floor) { config.floor } else { 0.0 }
+}
+
+/// At the most the price of a single act is owed below the floor.
 fn clamp(level: f64, config: &EnergyConfig) -> f64 {
-    let floor = if (0.0..=1.0).contains(&config.floor) { config.floor } else { 0.0 };
+    let least = (floor(config) - crate::Activity::Oneshot.cost(config)).max(0.0);
     // A level that is not a number counts as the least.
-    if level >= floor { level.min(1.0) } else { floor }
+    if level >= least { level.min(1.0) } else { least }
 }
 
 /// The recovery between two moments.
@@ -128,6 +146,24 @@ mod tests {
     }
 
     #[test]
+    fn below_the_floor_the_price_of_one_act_is_owed() {
+        let config = EnergyConfig::default();
+        let gate = EnergyGate::Above(0.05);
+        let spent = EnergyLevel { level: 0.051, at: hour(0) }.drained(0.05, hour(0), &config);
+        assert_eq!((spent.shown(&config), spent.opens(gate, &config)), (0.05, false));
+        // A moment later it is still too tired, and in a quarter of an hour it has recovered.
+        let moment = Timestamp::from_millis(hour(0).as_millis() + 60_000);
+        assert!(!spent.at(moment, &config).opens(gate, &config));
+        assert!(spent.at(Timestamp::from_millis(hour(0).as_millis() + 900_000), &config).opens(gate, &config));
+        // However much is drained, no more than one act is owed.
+        let exhausted = spent.drained(9.0, hour(0), &config);
+        assert!(exhausted.wait(gate, &config).unwrap() <= Duration::from_secs(721));
+        // A floor above the gate keeps it open.
+        let high = EnergyConfig { floor: 0.5, ..config };
+        assert!(exhausted.drained(9.0, hour(0), &high).opens(gate, &high));
+    }
+
+    #[test]
     fn the_wait_ends_when_the_gate_opens() {
         let config = EnergyConfig { recharge_per_hour: 0.25, ..EnergyConfig::default() };
         let level = EnergyLevel { level: 0.25, at: hour(0) };
@@ -165,8 +201,8 @@ mod tests {
                 // Any time at all, forwards and backwards.
                 let now = Timestamp::from_millis(now);
                 level = level.drained(cost, now, &config);
-                prop_assert!((0.05..=1.0).contains(&level.level), "{level:?}");
-                prop_assert!((0.05..=1.0).contains(&level.at(now, &config).level));
+                prop_assert!((0.0..=1.0).contains(&level.level), "{level:?}");
+                prop_assert!((0.05..=1.0).contains(&level.at(now, &config).shown(&config)));
             }
         }
 

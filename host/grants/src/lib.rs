@@ -37,6 +37,9 @@ pub struct Grant {
     /// Whether the code tool's static guard is on. Default: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<bool>,
+    /// Seeds the random numbers and sets the clock of its programs and tools (SPEC SIM-1). Default: the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
+    pub seed: Option<u32>,
     /// The hosts it may reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<Pattern>,

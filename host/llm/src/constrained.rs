@@ -45,6 +45,7 @@ impl Model for ConstrainedModel {
             system: format!("{}\n\n{}", request.system, instructions(&request.tools)),
             messages: request.messages.iter().map(without_tools).collect(),
             tools: Vec::new(),
+            note: request.note.clone(),
             response_schema: Some(reply_schema(&request.tools)),
             turn: Some(request.turn()),
         };
@@ -152,7 +153,7 @@ fn instructions(tools: &[ToolSpec]) -> String {
          When you are done: {\"answer\": \"what you want to say\"}. The tools:\n",
     );
     for tool in tools {
-        text.push_str(&format!("- {}: {} Arguments: {}\n", tool.name, tool.description, tool.parameters));
+        text.push_str(&format!("- {}\n", tool.signature()));
     }
     text
 }
@@ -209,6 +210,7 @@ mod tests {
         let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
         ChatRequest {
             system: "sys".into(),
+            note: None,
             messages: vec![
                 Message::User { text: "task".into() },
                 Message::Assistant {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::price::MicroUsd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,10 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// The tools the model may call.
     pub tools: Vec<ToolSpec>,
+    /// The host's words about this request alone, sent behind the conversation: endpoints cache a request that begins as an earlier
+    /// request began, so that nothing which changes from step to step stands before it. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// JSON Schema that the text of the reply must match, for endpoints that can constrain output. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<serde_json::Value>,
@@ -78,11 +83,30 @@ impl ChatReply {
 pub struct Usage {
     /// Number of tokens in the prompt.
     pub input_tokens: u64,
+    /// Those of them that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_input_tokens: u64,
+    /// Those of them that the provider put into its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
     /// Number of tokens in the reply.
     pub output_tokens: u64,
     /// US dollars, if the provider or the configuration gives a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    /// The cost of the call; `None`: unknown, which is not zero.
+    #[must_use]
+    pub fn cost(&self) -> Option<MicroUsd> {
+        self.cost_usd.and_then(MicroUsd::from_usd)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Why a model stopped writing. Only for [`FinishReason::is_complete`] reasons is the reply complete.

@@ -278,7 +278,7 @@ mod tests {
                 RequestedCall { id: "c2".into(), name: "y".into(), arguments: Arguments::Malformed("{".into()) },
             ],
             reasoning: Some("hm".to_owned()),
-            usage: Usage { input_tokens: 3, output_tokens: 4, cost_usd: Some(0.5) },
+            usage: Usage { input_tokens: 3, output_tokens: 4, cost_usd: Some(0.5), ..Usage::default() },
             finish: FinishReason::Length,
             finish_detail: Some("max_tokens".to_owned()),
             state: ProviderState::new("openai/x", serde_json::json!({"reasoning_content": "hm"})),

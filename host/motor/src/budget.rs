@@ -7,7 +7,7 @@
 //! Nothing in here knows events or runs. An event carries the credits it reserved or was charged, so a change of prices
 //! does not change the amount that a run has spent.
 
-use llm::Usage;
+use llm::{MicroUsd, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,11 @@ pub struct Prices {
     pub host_calls_per_credit: u64,
     /// Credits for a step of a browser. Default 500.
     pub browser_step: u64,
+    /// US dollars that a run may spend on models, over all its attempts. Default: any amount (SPEC EN-4).
+    pub usd: Option<MicroUsd>,
+    /// US dollars that an agent may spend on models in a day of UTC, by runs, conversations and reflection. Default: any
+    /// amount (SPEC EN-4).
+    pub usd_day: Option<MicroUsd>,
 }
 
 impl Default for Prices {
@@ -52,6 +57,8 @@ impl Default for Prices {
             fuel_per_credit: 1_000_000,
             host_calls_per_credit: 10_000,
             browser_step: 500,
+            usd: None,
+            usd_day: None,
         }
     }
 }
@@ -95,7 +102,8 @@ impl Prices {
     }
 }
 
-fn tokens(bytes: usize) -> u64 {
+/// Tokens of a text, estimated.
+pub(crate) fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN)
 }
 
@@ -133,6 +141,11 @@ impl CreditBudget {
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// Raises the limit by so many credits.
+    pub fn raise(&mut self, by: u64) {
+        self.limit = self.limit.saturating_add(by);
     }
 
     /// The spent amount; never more than the limit.
@@ -178,14 +191,14 @@ impl CreditBudget {
         self.settle(self.reserved);
     }
 
-    /// The share that is left, for the model's prompt: `at least 70 %`. It says the same until another tenth is gone, so
-    /// that prompts stay unchanged and can be cached.
+    /// The share that is left, for the model: `at least 40 %`. Nothing while half of it is left: there is no need to save yet.
     #[must_use]
-    pub fn share_left(&self) -> String {
+    pub fn share_left(&self) -> Option<String> {
         let tenths = (u128::from(self.left()) * 10).checked_div(u128::from(self.limit)).unwrap_or_default();
-        match tenths.min(9) {
-            0 => "less than 10 %".to_owned(),
-            tenths => format!("at least {tenths}0 %"),
+        match tenths {
+            0 => Some("less than 10 %".to_owned()),
+            1..=4 => Some(format!("at least {tenths}0 %")),
+            _ => None,
         }
     }
 }
@@ -199,7 +212,7 @@ mod tests {
     #[test]
     fn what_things_cost() {
         let prices = Prices::default();
-        let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, cost_usd: None };
+        let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
         for (what, cost, expected) in [
             ("request", prices.request(400_000), 100_000 + 64_000),
             ("short request", prices.request(1), 1 + 64_000),
@@ -261,18 +274,18 @@ mod tests {
     fn what_is_left_in_words() {
         let words = |limit, spent| CreditBudget { limit, spent, reserved: 0 }.share_left();
         for (limit, spent, expected) in [
-            (100, 0, "at least 90 %"),
-            (100, 10, "at least 90 %"),
-            (100, 11, "at least 80 %"),
-            (100, 90, "at least 10 %"),
-            (100, 91, "less than 10 %"),
-            (0, 0, "less than 10 %"),
-            (u64::MAX, 1, "at least 90 %"),
+            (100, 0, None),
+            (100, 50, None),
+            (100, 51, Some("at least 40 %")),
+            (100, 90, Some("at least 10 %")),
+            (100, 91, Some("less than 10 %")),
+            (0, 0, Some("less than 10 %")),
+            (u64::MAX, 1, None),
         ] {
-            assert_eq!(words(limit, spent), expected, "{spent} of {limit}");
+            assert_eq!(words(limit, spent).as_deref(), expected, "{spent} of {limit}");
         }
         let all: std::collections::BTreeSet<_> = (0..=1_000).map(|spent| words(1_000, spent)).collect();
-        assert_eq!(all.len(), 10);
+        assert_eq!(all.len(), 6);
     }
 
     #[derive(Debug, Clone)]
@@ -347,7 +360,7 @@ mod tests {
                     Act::Forfeit => budget.forfeit(),
                 }
                 prop_assert!(budget.spent() <= limit && budget.left() <= limit);
-                prop_assert!(!budget.share_left().is_empty());
+                prop_assert_eq!(budget.share_left().is_none(), u128::from(budget.left()) * 2 >= u128::from(budget.limit) && budget.limit > 0);
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::config::{
     MAX_CALLS_PER_REPLY, MAX_NOTE_BYTES, MAX_NOTES, MAX_OUTPUT_BYTES, OVERSTAY, SHUTDOWN_GRACE, STOP_GRACE, span,
 };
 use crate::conversation::{Intent, OpenCall};
+use crate::host_tools::SAVE_CREDENTIAL;
 use crate::live::{LiveEvent, LiveLog};
 use crate::prompt::granted;
 use crate::request::CallLeases;
@@ -52,10 +53,16 @@ pub(crate) fn admit<'a>(
             [] => "no tools are granted to this run".to_owned(),
             names => format!("granted are {}", granted(names)),
         };
+        let remedy = match name.as_str() {
+            SAVE_CREDENTIAL => {
+                "; it is for runs by an approved skill whose policy grants it and declares the credential"
+            }
+            _ => "",
+        };
         let name = base::text::cut(name, 80);
         return Err(ToolResult::failure(
             ErrorCode::ToolNotAvailable,
-            format!("there is no tool `{name}` here: {granted}"),
+            format!("there is no tool `{name}` here: {granted}{remedy}"),
         ));
     };
     let arguments = match &call.call.arguments {

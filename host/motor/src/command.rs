@@ -9,12 +9,14 @@ use std::time::Duration;
 use base::{ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
 use consent::{AnswerAuthority, Consent};
 use grants::Grant;
+use llm::MicroUsd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::config::{MAX_ATTEMPTS, MAX_WORDS_BYTES, MotorConfig};
+use crate::ceiling;
+use crate::config::{MAX_OWNER_MESSAGES, MAX_WORDS_BYTES, MotorConfig};
 use crate::event::{RunEvent, TellReason};
 use crate::guard::GuardVerdict;
 use crate::host_tools::REQUEST_APPROVAL;
@@ -72,6 +74,31 @@ pub struct RetryRequest {
     pub consent: Option<Consent>,
     /// Asking again with the same key starts no further attempt.
     pub key: Option<String>,
+    /// The cap of the run in US dollars from now on, over all attempts.
+    pub usd: Option<MicroUsd>,
+}
+
+/// Something that the owner tells a run while it works. It grants nothing.
+#[derive(Debug, Clone)]
+pub struct OwnerMessage {
+    /// Text of the message, 1 to 16384 bytes.
+    pub text: String,
+    /// Whose word it is.
+    pub consent: Consent,
+    /// Sending it again with the same key says it once.
+    pub key: Option<String>,
+}
+
+/// The effect of a message: it is durable, and the next request to the model delivers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TellReply {
+    /// Id of the run.
+    pub run_id: RunId,
+    /// The last step begun; 0 before the first.
+    pub step: u32,
+    /// Number of messages that the run has been told, with this one.
+    pub messages: u32,
 }
 
 /// The effect of an answer or a decision.
@@ -106,13 +133,14 @@ pub(crate) enum Command {
     Respond(QuestionAnswer),
     Approve(ApprovalDecision),
     Retry(RetryRequest),
+    Tell(OwnerMessage),
 }
 
 impl Command {
     pub(crate) fn key(&self) -> Option<&str> {
         match self {
             Self::Respond(QuestionAnswer { key, .. }) | Self::Approve(ApprovalDecision { key, .. }) => key.as_deref(),
-            Self::Retry(RetryRequest { key, .. }) => key.as_deref(),
+            Self::Retry(RetryRequest { key, .. }) | Self::Tell(OwnerMessage { key, .. }) => key.as_deref(),
         }
     }
 
@@ -123,9 +151,13 @@ impl Command {
             Self::Approve(ApprovalDecision { approval, actions, grant, only, scope, reason, .. }) => {
                 json!(["approve", approval, actions, grant, only, scope, reason])
             }
-            Self::Retry(RetryRequest { guidance, grant, max_iterations, .. }) => {
+            Self::Retry(RetryRequest { guidance, grant, max_iterations, usd: None, .. }) => {
                 json!(["retry", guidance, grant, max_iterations])
             }
+            Self::Retry(RetryRequest { guidance, grant, max_iterations, usd, .. }) => {
+                json!(["retry", guidance, grant, max_iterations, usd])
+            }
+            Self::Tell(OwnerMessage { text, .. }) => json!(["tell", text]),
         })
     }
 
@@ -138,7 +170,7 @@ impl Command {
             | Self::Approve(ApprovalDecision { approval: about, .. }) => {
                 *about = about.take().or_else(waiting);
             }
-            Self::Retry(_) => {}
+            Self::Retry(_) | Self::Tell(_) => {}
         }
         self
     }
@@ -165,12 +197,57 @@ impl Command {
             },
             Self::Retry(_) if status != RunStatus::Failed => refused(StatusEvent::Retry),
             Self::Retry(_) if record.attempts_left() == 0 => {
-                Err(illegal(format!("run `{}` has used its {MAX_ATTEMPTS} attempts", record.id))
+                Err(illegal(format!("run `{}` has used its {} attempts", record.id, record.rules.max_attempts))
                     .with_remedy("start a new run with what was learnt"))
             }
             Self::Retry(_) => Ok(()),
+            Self::Tell(_) => listens(record),
         }
     }
+}
+
+/// Whether the run takes messages of its owner now.
+fn listens(record: &RunRecord) -> Result<(), Refusal> {
+    let (id, status) = (&record.id, record.status);
+    match (&record.waiting, status) {
+        (Some(Waiting::Input(_)), _) => Err(illegal(format!("run `{id}` waits for an answer: say it there"))
+            .with_remedy(format!("`motor task respond {id}`"))),
+        (Some(Waiting::Approval(_)), _) => {
+            Err(illegal(format!("run `{id}` waits for an approval: a refusal can say what to do instead"))
+                .with_remedy(format!("`motor task approve {id}`")))
+        }
+        (None, RunStatus::Failed) if record.attempts_left() > 0 => {
+            Err(illegal(format!("run `{id}` has failed and hears nothing any more"))
+                .with_remedy(format!("`motor task retry {id} --guidance \"…\"`")))
+        }
+        (None, _) if status.is_terminal() => Err(illegal(format!("run `{id}` is {status} and hears nothing any more"))
+            .with_remedy("start a new run: `motor act \"…\"`; `motor task retry` is for runs that failed")),
+        (None, _) if record.owner_messages >= MAX_OWNER_MESSAGES => {
+            Err(illegal(format!("run `{id}` was told {MAX_OWNER_MESSAGES} things, the most that is possible"))
+                .with_remedy(format!("`motor task cancel {id}`, and start a run with a better task")))
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+/// The event of a message. `while_asked`: a request to the model is under way, which does not hold it.
+///
+/// # Errors
+/// If no later request of the attempt could deliver it, or the text is empty or too long.
+pub(crate) fn tell(record: &RunRecord, message: &OwnerMessage, while_asked: bool) -> Result<CommandEffect, Refusal> {
+    check_words("message", &message.text)?;
+    if record.attempt_iterations() + u32::from(while_asked) >= record.max_iterations {
+        return Err(illegal(format!("run `{}` makes no further request to its model in this attempt", record.id))
+            .with_remedy("wait for its end; `motor task retry` or a new run takes guidance"));
+    }
+    let event = RunEvent::OwnerSaid {
+        step: record.iterations,
+        text: message.text.clone(),
+        while_asked,
+        consent: message.consent.clone().into(),
+    };
+    let reply = TellReply { run_id: record.id.clone(), step: record.iterations, messages: record.owner_messages + 1 };
+    Ok(CommandEffect { events: vec![event], reply: serde_json::to_value(reply).unwrap_or_default() })
 }
 
 /// An order on its way to a driver.
@@ -197,6 +274,15 @@ fn check_words(what: &str, text: &str) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalCode::InvalidRequest, reason))
 }
 
+/// The moment of a run at which a command reaches its driver.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// How long the run may still wait.
+    pub(crate) left: Duration,
+    /// Whether a request to the model is under way.
+    pub(crate) while_asked: bool,
+}
+
 /// The events that apply a command, and the reply to its sender.
 pub(crate) struct CommandEffect {
     pub(crate) events: Vec<RunEvent>,
@@ -212,8 +298,9 @@ impl Command {
         &self,
         journal: &Journal,
         config: &MotorConfig,
-        left: Duration,
+        moment: Moment,
     ) -> Result<CommandEffect, Refusal> {
+        let Moment { left, while_asked } = moment;
         let record = &journal.state().record;
         self.fits(record)?;
         match (self, &record.waiting) {
@@ -222,6 +309,7 @@ impl Command {
                 approve(journal.state(), decided, approval, left)
             }
             (Self::Retry(request), _) => retry(record, request, config),
+            (Self::Tell(message), _) => tell(record, message, while_asked),
             _ => Err(illegal(format!("run `{}` is {}", record.id, record.status))),
         }
     }
@@ -253,6 +341,10 @@ fn respond(
     meant(answer.question.as_ref(), &question.id)?;
     in_time(&question.id, question.expires_at, left)?;
     check_words("answer", &answer.text)?;
+    if let Some(raise) = question.ceiling {
+        let events = ceiling::answered(question, raise, &answer.text, &answer.consent)?;
+        return Ok(CommandEffect { events, reply: moved(record, &question.id) });
+    }
     let result = ToolResult { provenance: Provenance::User, ..ToolResult::success(answer.text.clone()) };
     let answered = RunEvent::Answered {
         question: question.id.clone(),
@@ -312,8 +404,10 @@ fn approve(
             // The host makes the call again.
             (Some(_), true) => {}
             (Some(mut result), false) => {
-                result.output.extend(approval.items.iter().map(|item| format!("\n{}", refusal(&item.summary, reason))));
+                result.output.extend(approval.items.iter().map(|item| format!("\n{}", refusal(&item.summary, None))));
                 let refused = approval.items.iter().map(|item| item.summary.clone()).collect();
+                // The result may be fenced as content of the web: the owner's words must not be in it.
+                events.extend(reason.map(|reason| instead(record, reason, decided)));
                 events.push(returned(approval.step, &item.call_id, &item.tool, result, refused));
             }
             // An earlier version gave the model the refusal as the call's result.
@@ -342,7 +436,7 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &MotorConfig) -> Re
     if let Some(guidance) = &request.guidance {
         check_words("guidance", guidance)?;
     }
-    if request.grant.is_some() && request.consent.is_none() {
+    if (request.grant.is_some() || request.usd.is_some()) && request.consent.is_none() {
         return Err(Refusal::new(RefusalCode::ConsentNeeded, "more can be granted to a run by its owner only"));
     }
     let attempt = record.attempt + 1;
@@ -350,8 +444,9 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &MotorConfig) -> Re
         attempt,
         guidance: request.guidance.clone(),
         grant: request.grant.clone(),
-        max_iterations: config.retry_iterations(request.max_iterations)?,
+        max_iterations: config.retry_iterations(request.max_iterations, &record.rules)?,
         consent: request.consent.clone().map(Into::into),
+        usd: request.usd,
     };
     let reply = RetryReply { run_id: record.id.clone(), attempt_index: attempt, status: RunStatus::Running };
     Ok(CommandEffect { events: vec![event], reply: serde_json::to_value(reply).unwrap_or_default() })
@@ -359,12 +454,24 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &MotorConfig) -> Re
 
 /// The result for the model of an action that the owner refused.
 pub(crate) fn refused_by_owner(reason: Option<&str>) -> ToolResult {
-    ToolResult::failure(ErrorCode::PermissionDenied, refusal("this", reason))
+    // The owner's word: it is not fenced, also in a run that has read from the web.
+    let result = ToolResult::failure(ErrorCode::PermissionDenied, refusal("this", reason));
+    ToolResult { provenance: Provenance::User, ..result }
 }
 
 /// The owner's refusal, in words for the model.
 pub(crate) fn refusal(action: &str, reason: Option<&str>) -> String {
     format!("the owner refused {action}{}; do without it, and do not try it by other means", why(reason))
+}
+
+/// The owner's words beside a refusal, as a message of their own. They grant nothing.
+fn instead(record: &RunRecord, reason: &str, decided: &ApprovalDecision) -> RunEvent {
+    RunEvent::OwnerSaid {
+        step: record.iterations,
+        text: format!("No. {reason}"),
+        while_asked: false,
+        consent: decided.consent.clone().into(),
+    }
 }
 
 fn why(reason: Option<&str>) -> String {
@@ -404,10 +511,10 @@ pub(crate) async fn obey(
     journal: &mut Journal,
     order: PendingCommand,
     config: &MotorConfig,
-    left: Duration,
+    moment: Moment,
 ) -> Result<Option<GuardVerdict>, JournalError> {
     let PendingCommand { command, fingerprint, done } = order;
-    let carried = match command.carry_out(journal, config, left) {
+    let carried = match command.carry_out(journal, config, moment) {
         Ok(carried) => carried,
         Err(refusal) => {
             // The sender may be gone.

@@ -4,8 +4,8 @@
 //! request. It knows no events and no store. It survives outputs of any size, a model that writes megabytes into
 //! its arguments, and untrusted content that must not come out of its fence by being shortened.
 //!
-//! Every ten replies a boundary is drawn. The steps before it become one record; later ones stay as messages, of
-//! which only results older than the last three are shortened. So between two boundaries the beginning of a request stays
+//! Every few replies (`compact_every`) a boundary is drawn. The steps before it become one record; later ones stay as messages, of
+//! which only results older than the last few (`full_results`) are shortened. So between two boundaries the beginning of a request stays
 //! as it was, and endpoints can cache it. A reply and the results of its calls are one group, kept or recorded together.
 
 mod digest;
@@ -17,29 +17,26 @@ mod tests;
 use llm::{Message, ProviderState, RequestedCall};
 
 use crate::fence;
+use crate::rules::RunRules;
 use crate::toolbox::ToolResult;
 use digest::{DigestStep, digest};
 use shorten::Keep;
 
-/// Replies between two boundaries (SPEC RUN-11).
-const EVERY: usize = 10;
-/// Results that are sent in full (SPEC RUN-11).
-const FULL_RESULTS: usize = 3;
-/// Bytes of the record of all steps before the boundary.
-const DIGEST_BYTES: usize = 16 * 1024;
 /// The kept part of an older result, in bytes.
 const SHORT: Keep = Keep { head: 1_536, tail: 512 };
 /// The kept part of a text if room is short, in bytes.
 const BRIEF: Keep = Keep { head: 192, tail: 64 };
 /// Bytes of one call's arguments that are kept when room is short.
 const BRIEF_ARGUMENTS: usize = 256;
+/// Begins a message of the owner.
+pub(crate) const OWNER: &str = "[owner] ";
 /// Bytes counted for the endpoint's format around a message, and around a call.
 const AROUND: usize = 16;
 
 /// One entry of an attempt's history, as it was.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Entry {
-    /// The task (the first entry), or a message of the host.
+    /// The task (the first entry), or a message of the host or of the owner.
     Said {
         /// Text of the message.
         text: String,
@@ -107,8 +104,13 @@ impl Entry {
         }
     }
 
-    fn is_reply(&self) -> bool {
+    pub(crate) fn is_reply(&self) -> bool {
         matches!(self, Self::Reply { .. })
+    }
+
+    /// Whether it is a message of the owner. Only the host begins messages, so no other text can look like one.
+    pub(crate) fn is_of_owner(&self) -> bool {
+        matches!(self, Self::Said { text } if text.starts_with(OWNER))
     }
 
     fn is_result(&self) -> bool {
@@ -118,12 +120,12 @@ impl Entry {
 
 /// The messages of the next request: those of `entries`, shortened so that they have at most `budget` bytes by [`size`].
 /// The first entry is the task and is never cut, so a task above the budget is sent all alone.
-pub(crate) fn compacted(entries: &[Entry], budget: usize) -> Vec<Message> {
+pub(crate) fn compacted(entries: &[Entry], budget: usize, rules: RunRules) -> Vec<Message> {
     let Some((task, rest)) = entries.split_first() else { return Vec::new() };
     let task = task.whole();
     let room = budget.saturating_sub(size(&task));
     let groups: Vec<&[Entry]> = rest.chunk_by(|_, next| !next.is_reply()).collect();
-    let (record, kept) = Draft::new(&groups).fitted(room);
+    let (record, kept) = Draft::new(&groups, rules).fitted(room);
     std::iter::once(task).chain(record).chain(kept).collect()
 }
 
@@ -146,10 +148,10 @@ pub(crate) fn call_size(call: &RequestedCall) -> usize {
 }
 
 /// The group with which the messages begin; earlier groups are in the record. It depends on nothing after the last boundary.
-/// The three results before a boundary stay behind it, with the groups they are in: they are sent in full for a while yet.
-fn window(groups: &[&[Entry]]) -> usize {
+/// The last results before a boundary stay behind it, with the groups they are in: they are sent in full for a while yet.
+fn window(groups: &[&[Entry]], rules: RunRules) -> usize {
     let replies = groups.iter().filter(|group| group.first().is_some_and(Entry::is_reply)).count();
-    let boundary = replies - replies % EVERY;
+    let boundary = replies - replies % (rules.compact_every as usize).max(1);
     if boundary == 0 {
         return 0;
     }
@@ -163,7 +165,7 @@ fn window(groups: &[&[Entry]]) -> usize {
             results += found;
             start = index;
         }
-        if results >= FULL_RESULTS {
+        if results >= rules.full_results as usize {
             break;
         }
     }
@@ -192,6 +194,7 @@ impl<'a> Piece<'a> {
 
 /// A request while it is made to fit.
 struct Draft<'a> {
+    rules: RunRules,
     groups: &'a [&'a [Entry]],
     /// The first group that is sent as messages.
     start: usize,
@@ -199,11 +202,11 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(groups: &'a [&'a [Entry]]) -> Self {
-        let start = window(groups);
+    fn new(groups: &'a [&'a [Entry]], rules: RunRules) -> Self {
+        let start = window(groups, rules);
         let results =
             groups.iter().skip(start).flat_map(|group| group.iter()).filter(|entry| entry.is_result()).count();
-        let mut older = results.saturating_sub(FULL_RESULTS);
+        let mut older = results.saturating_sub(rules.full_results as usize);
         let pieces = groups
             .iter()
             .enumerate()
@@ -220,17 +223,18 @@ impl<'a> Draft<'a> {
                 Piece::new(index, entry, message)
             })
             .collect();
-        Self { groups, start, pieces }
+        Self { rules, groups, start, pieces }
     }
 
     /// Leaves out more and more, in a fixed order, until all fits into `room`: older results, the last ones from the
     /// oldest, texts and arguments, the record, and in the end whole steps, which then are in the record.
     fn fitted(mut self, room: usize) -> (Option<Message>, impl Iterator<Item = Message>) {
-        let mut record = self.record(DIGEST_BYTES);
+        let record_bytes = self.rules.record_bytes as usize;
+        let mut record = self.record(record_bytes);
         let mut size = self.size() + record.as_ref().map_or(0, self::size);
         let (results, texts): (Vec<usize>, Vec<usize>) = (0..self.pieces.len())
             .partition(|index| self.pieces.get(*index).is_some_and(|piece| piece.entry.is_result()));
-        let (older, last) = results.split_at(results.len().saturating_sub(FULL_RESULTS));
+        let (older, last) = results.split_at(results.len().saturating_sub(self.rules.full_results as usize));
         for (indices, keep) in [(older, BRIEF), (last, SHORT), (last, BRIEF), (&texts, BRIEF)] {
             for index in indices {
                 if size <= room {
@@ -246,7 +250,7 @@ impl<'a> Draft<'a> {
         let mut fits = size <= room;
         while !fits {
             let left = room.checked_sub(self.size());
-            record = left.and_then(|left| self.record(left.min(DIGEST_BYTES)));
+            record = left.and_then(|left| self.record(left.min(record_bytes)));
             // Steps are not left out without a word while there is room for one.
             let told = record.is_some() || self.start == 0;
             fits = (left.is_some() && told) || self.pieces.is_empty();

@@ -6,24 +6,14 @@ use base::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Prices;
+use crate::places::PlacesConfig;
+use crate::record::RunRecord;
+use crate::rules::RunRules;
 
 /// No run may take more model calls than this (SPEC RUN-4).
 pub const ITERATION_CEILING: u32 = 50;
 /// The model is told when this many iterations are left, so that it can end with an answer.
 pub const WARN_ITERATIONS_LEFT: u32 = 3;
-/// Replies in which one tool failed with one code and message, without a success in between, that end the attempt (SPEC
-/// RUN-5).
-pub const SAME_FAILURES: u32 = 3;
-/// Replies in which one tool failed with one code and any message, without a success in between, that end the attempt: a
-/// model that debugs a program gets another message each time (SPEC RUN-5).
-pub const FAILURES: u32 = 6;
-/// Replies that make the same calls with the same results and earn a nudge (SPEC RUN-5).
-pub const REPEATS_NUDGE: usize = 3;
-/// Replies that make the same calls with the same results and end the attempt (SPEC RUN-5).
-pub const REPEATS_STOP: usize = 5;
-/// Replies with something that is refused, by the owner or for want of the owner's consent, after which the model is told to
-/// answer with its findings (SPEC RUN-5).
-pub const REFUSALS_NUDGE: usize = 3;
 /// How often a call is held while the owner is asked about its requests, and made again.
 pub const MAX_HOLDS: u32 = 3;
 /// Calls of one model reply that may be executed; the others are refused, as data. Bounds the work of one iteration,
@@ -48,16 +38,14 @@ pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// a cancel or a shutdown.
 pub const HEARING: Duration = Duration::from_secs(1);
 
-/// Attempts that a run may take, the first included (SPEC RUN-10).
-pub const MAX_ATTEMPTS: u32 = 3;
-/// Model calls of an attempt after the first, when nothing else is said (SPEC RUN-10).
-pub const RETRY_ITERATIONS: u32 = 15;
 /// Characters kept of a tool result in the summary of a failure.
 pub const SUMMARY_OUTPUT: usize = 400;
 /// Tool results kept for the summary of a failure.
 pub const SUMMARY_RESULTS: usize = 3;
 /// Bytes of a question, of an answer, of guidance, or of the action that needs an approval.
 pub const MAX_WORDS_BYTES: usize = 16 * 1024;
+/// Messages of the owner to one run.
+pub const MAX_OWNER_MESSAGES: u32 = 32;
 /// Answers that a question may offer.
 pub const MAX_CHOICES: usize = 12;
 /// How long the copying of a run's files may take before the run ends without them.
@@ -66,6 +54,8 @@ pub const ARTIFACTS: Duration = Duration::from_secs(30);
 pub const HINT: Duration = Duration::from_secs(20);
 /// Bytes kept of its analysis.
 pub const HINT_BYTES: usize = 1_000;
+/// How long a question waits that has no limit: a hundred years.
+pub const UNLIMITED: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// How long a run waits for room on the disk before it looks again.
 pub const DISK_WAIT: Duration = Duration::from_secs(5);
 /// The longest that a timer sleeps at once, by whichever clock it is kept.
@@ -87,6 +77,9 @@ pub struct MotorConfig {
     pub input_timeout_seconds: u64,
     /// Seconds that a request for consent waits for the owner. Default 900 (SPEC APPR-1).
     pub approval_timeout_seconds: u64,
+    /// Seconds that a question or a request for consent of a detached run waits. 0: until it is answered or cancelled.
+    /// Default 0.
+    pub detached_timeout_seconds: u64,
     /// Whether the model is asked for the cause if an attempt fails: one more model call. Default no.
     pub failure_hint: bool,
     /// Bytes of conversation that a request may have; earlier messages are shortened to fit (SPEC RUN-11). Default
@@ -95,6 +88,12 @@ pub struct MotorConfig {
     /// The budget of runs, and the prices (SPEC EN-2). A section of its own.
     #[serde(skip)]
     pub budget: Prices,
+    /// The rules of runs that start from now on. A section of its own.
+    #[serde(skip)]
+    pub rules: RunRules,
+    /// The places of an agent. The section `[agent]`.
+    #[serde(skip)]
+    pub places: PlacesConfig,
 }
 
 impl Default for MotorConfig {
@@ -104,32 +103,58 @@ impl Default for MotorConfig {
             timeout_seconds: 600,
             input_timeout_seconds: 1_800,
             approval_timeout_seconds: 900,
+            detached_timeout_seconds: 0,
             failure_hint: false,
             context_bytes: 400_000,
             budget: Prices::default(),
+            rules: RunRules::default(),
+            places: PlacesConfig::default(),
         }
     }
 }
 
 impl MotorConfig {
-    /// How long a question waits.
-    #[must_use]
-    pub fn input_timeout(&self) -> Duration {
-        Duration::from_secs(self.input_timeout_seconds)
+    /// Checks that a run can be made with these settings.
+    ///
+    /// # Errors
+    /// With the first number out of its range, in words that name the key and the range.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=ITERATION_CEILING).contains(&self.max_iterations) {
+            let calls = self.max_iterations;
+            return Err(format!("`motor.max_iterations` is {calls}: use a whole number from 1 to {ITERATION_CEILING}"));
+        }
+        if self.timeout_seconds == 0 {
+            return Err("`motor.timeout_seconds` is 0: use a whole number of seconds, at least 1".to_owned());
+        }
+        Ok(())
     }
 
-    /// How long a request for consent waits.
+    /// How long a question of the run waits.
     #[must_use]
-    pub fn approval_timeout(&self) -> Duration {
-        Duration::from_secs(self.approval_timeout_seconds)
+    pub fn input_timeout(&self, run: &RunRecord) -> Duration {
+        self.waits(run, self.input_timeout_seconds)
     }
 
-    /// The iteration cap of an attempt after the first.
+    /// How long a request of the run for consent waits.
+    #[must_use]
+    pub fn approval_timeout(&self, run: &RunRecord) -> Duration {
+        self.waits(run, self.approval_timeout_seconds)
+    }
+
+    fn waits(&self, run: &RunRecord, attached: u64) -> Duration {
+        match (run.detached, self.detached_timeout_seconds) {
+            (false, _) => Duration::from_secs(attached),
+            (true, 0) => UNLIMITED,
+            (true, seconds) => Duration::from_secs(seconds),
+        }
+    }
+
+    /// The iteration cap of an attempt after the first of a run with these rules.
     ///
     /// # Errors
     /// When it is 0 or above the ceiling.
-    pub fn retry_iterations(&self, requested: Option<u32>) -> Result<u32, Refusal> {
-        self.iterations(Some(requested.unwrap_or(RETRY_ITERATIONS.min(self.max_iterations))))
+    pub fn retry_iterations(&self, requested: Option<u32>, rules: &RunRules) -> Result<u32, Refusal> {
+        self.iterations(Some(requested.unwrap_or(rules.retry_iterations.min(self.max_iterations))))
     }
 
     /// The iteration cap of a run that asked for `requested`.

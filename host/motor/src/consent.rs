@@ -53,8 +53,9 @@ impl Driver {
             question: ask.question,
             choices: ask.choices,
             asked_at: now,
-            expires_at: now.after(self.config.input_timeout()),
+            expires_at: now.after(self.config.input_timeout(record)),
             sources: record.web_sources.clone(),
+            ceiling: None,
         };
         journal.park(RunEvent::Asked { question }).await?;
         Ok(Ok(LoopExit::Parked))
@@ -236,7 +237,7 @@ impl Driver {
             grant,
             choices,
             asked_at: now,
-            expires_at: now.after(self.config.approval_timeout()),
+            expires_at: now.after(self.config.approval_timeout(record)),
             sources: record.web_sources.clone(),
             repeat: false,
             sent: Vec::new(),

@@ -11,11 +11,12 @@ use grants::RunConsent;
 use llm::{Arguments, ChatReply, FinishReason, Message, RequestedCall};
 use serde_json::Value;
 
-use crate::compact::{Entry, compacted};
+use crate::compact::{Entry, OWNER, compacted};
 use crate::config::{SUMMARY_OUTPUT, SUMMARY_RESULTS};
 use crate::event::{RunEvent, TellReason};
 use crate::failure::LastToolResult;
 use crate::request::OutgoingRequest;
+use crate::rules::RunRules;
 use crate::toolbox::{ToolEffects, ToolResult};
 
 /// Stands in the conversation for a reply that said nothing.
@@ -114,6 +115,8 @@ pub(crate) struct Conversation {
     closed: Vec<usize>,
     /// Messages of the host that wait until every call has its result.
     held: Vec<String>,
+    /// Messages of the owner that wait for the next request.
+    unheard: Vec<String>,
     unjudged: Option<PendingVerdict>,
     /// The text that the next reply continues.
     unfinished: String,
@@ -198,12 +201,21 @@ impl Conversation {
                         let cut = self.unjudged.take().filter(|_| *reason == TellReason::CutOff);
                         self.unfinished = cut.map(|cut| cut.text).unwrap_or_default();
                     }
+                    TellReason::Heard => self.unjudged = None,
                     TellReason::Repetition | TellReason::Decision | TellReason::Refusals => {}
                 }
                 self.held.push(format!("[host] {text}"));
                 self.release();
             }
+            RunEvent::OwnerSaid { text, while_asked, .. } => {
+                self.unheard.push(format!("{OWNER}{text}"));
+                if !while_asked {
+                    self.release();
+                }
+            }
             RunEvent::Resumed | RunEvent::Finished { .. } => {
+                // A request that was under way is made again, with all that was said meanwhile.
+                self.release();
                 // Content that a call in flight has read may be in the workspace by now.
                 let mut intents = self.open.iter().filter_map(|open| open.intent.as_ref());
                 self.tainted |= intents.any(|intent| intent.effects.open_world);
@@ -212,6 +224,7 @@ impl Conversation {
             RunEvent::Started
             | RunEvent::Asked { .. }
             | RunEvent::Answered { .. }
+            | RunEvent::CeilingRaised { .. }
             | RunEvent::ApprovalAsked { .. }
             | RunEvent::ApprovalDecided { .. } => {}
         }
@@ -227,10 +240,14 @@ impl Conversation {
         self.tainted |= result.provenance == Provenance::Web || requests.iter().any(|asked| asked.status.is_some());
     }
 
-    /// A new attempt has the task and nothing else: the failure is in its prompt. The workspace is the same, so
+    /// A new attempt has the task and the owner's messages: the failure is in its prompt. The workspace is the same, so
     /// content that the run has read may come up again.
     fn begin_again(&mut self) {
-        self.entries.truncate(1);
+        let mut index = 0;
+        self.entries.retain(|entry| {
+            index += 1;
+            index == 1 || entry.is_of_owner()
+        });
         self.open.clear();
         self.closed.clear();
         self.held.clear();
@@ -241,6 +258,7 @@ impl Conversation {
         self.last_text = None;
         self.last_tool = None;
         self.results.clear();
+        self.release();
     }
 
     fn reply(&mut self, step: u32, reply: &ChatReply, dropped_calls: &[String]) {
@@ -279,6 +297,15 @@ impl Conversation {
             let text = std::mem::take(&mut self.held).join("\n");
             self.entries.push(Entry::Said { text });
         }
+        // A reply that is judged, or that the model goes on with, stays the last message until then.
+        if self.open.is_empty() && !self.entries.last().is_some_and(Entry::is_reply) {
+            self.entries.extend(self.unheard.drain(..).map(|text| Entry::Said { text }));
+        }
+    }
+
+    /// Whether the owner said something that no request has delivered yet.
+    pub(crate) fn has_unheard(&self) -> bool {
+        !self.unheard.is_empty()
     }
 
     /// The next step, if the run is not over.
@@ -292,8 +319,8 @@ impl Conversation {
     }
 
     /// The messages for the next request, with at most `budget` bytes unless the task alone has more (SPEC RUN-11).
-    pub(crate) fn messages(&self, budget: usize) -> Vec<Message> {
-        compacted(&self.entries, budget)
+    pub(crate) fn messages(&self, budget: usize, rules: RunRules) -> Vec<Message> {
+        compacted(&self.entries, budget, rules)
     }
 
     /// Whether the model has used this call id before.
@@ -349,218 +376,4 @@ impl Conversation {
 }
 
 #[cfg(test)]
-mod tests {
-    use base::{AgentName, ErrorCode};
-    use llm::FinishReason;
-    use serde_json::json;
-
-    use super::*;
-
-    fn created() -> RunEvent {
-        RunEvent::Created {
-            agent: AgentName::default(),
-            task: "add".into(),
-            tools: vec![],
-            max_iterations: 20,
-            timeout_ms: 1,
-            grant: Box::default(),
-            key: None,
-            energy: 0.0,
-            approval_required: false,
-            may_ask: false,
-            settled: false,
-            credits: None,
-            skill: None,
-            web_sources: vec![],
-            by_model: false,
-        }
-    }
-
-    fn replied(step: u32, text: &str, calls: &[&str]) -> RunEvent {
-        let tool_calls = calls
-            .iter()
-            .map(|id| RequestedCall { id: (*id).into(), name: "read".into(), arguments: Arguments::Json(json!({})) })
-            .collect();
-        let finish = FinishReason::Stop;
-        let reply = ChatReply { text: text.into(), tool_calls, finish, model: "m".into(), ..ChatReply::default() };
-        RunEvent::ModelReplied { step, reply, duration_ms: 0, recovered_call: false, dropped_calls: vec![], credits: 0 }
-    }
-
-    fn intended(call_id: &str) -> RunEvent {
-        RunEvent::ToolIntended {
-            step: 1,
-            call_id: call_id.into(),
-            tool: "read".into(),
-            arguments: json!({}),
-            idempotency_key: format!("key-{call_id}"),
-            effects: ToolEffects::default(),
-            component: None,
-            approval: None,
-            grant: None,
-            reserved: 0,
-            began: None,
-        }
-    }
-
-    fn returned(call_id: &str, result: ToolResult) -> RunEvent {
-        RunEvent::ToolReturned {
-            step: 1,
-            call_id: call_id.into(),
-            tool: "read".into(),
-            result,
-            usage: None,
-            requests: vec![],
-            notes: vec![],
-            retried: false,
-            recovered: false,
-            credits: None,
-            refused: vec![],
-            held: false,
-        }
-    }
-
-    fn told(reason: TellReason) -> RunEvent {
-        RunEvent::Told { step: 1, reason, text: "hm".into() }
-    }
-
-    fn fold(events: &[RunEvent]) -> Conversation {
-        let mut conversation = Conversation::default();
-        for event in events {
-            conversation.apply(event);
-        }
-        conversation
-    }
-
-    fn roles(conversation: &Conversation) -> String {
-        conversation
-            .messages(usize::MAX)
-            .iter()
-            .map(|message| match message {
-                Message::User { .. } => 'u',
-                Message::Assistant { .. } => 'a',
-                Message::Tool { .. } => 't',
-            })
-            .collect()
-    }
-
-    #[test]
-    fn what_comes_next() {
-        let ok = || ToolResult::success("x");
-        let next = |events: &[RunEvent]| match fold(events).next() {
-            NextStep::AskModel { step } => format!("ask {step}"),
-            NextStep::Call(open) => format!("call {}", open.call.id),
-            NextStep::InFlight => {
-                let calls = fold(events).in_flight();
-                format!("in flight {}", calls.iter().map(|call| call.call.id.as_str()).collect::<Vec<_>>().join(" "))
-            }
-            NextStep::Judge(reply) => format!("judge {}", reply.text),
-        };
-        let mut events = vec![created()];
-        assert_eq!(next(&events), "ask 1");
-        events.push(replied(1, "", &["a", "b"]));
-        assert_eq!(next(&events), "call a");
-        events.push(intended("a"));
-        assert_eq!(next(&events), "in flight a");
-        events.push(returned("a", ok()));
-        assert_eq!(next(&events), "call b");
-        events.push(returned("b", ok()));
-        assert_eq!(next(&events), "ask 2");
-        events.push(replied(2, "42", &[]));
-        assert_eq!(next(&events), "judge 42");
-        events.push(told(TellReason::AmbiguousCall));
-        assert_eq!(next(&events), "ask 3");
-    }
-
-    #[test]
-    fn results_stand_in_the_order_of_the_calls() {
-        let result = |id: &str, held| {
-            let RunEvent::ToolReturned { step, call_id, tool, result, .. } = returned(id, ToolResult::success(id))
-            else {
-                panic!("not a result")
-            };
-            let (usage, credits) = (None, None);
-            let (requests, notes, refused) = (vec![], vec![], vec![]);
-            let (retried, recovered) = (false, false);
-            RunEvent::ToolReturned {
-                step,
-                call_id,
-                tool,
-                result,
-                usage,
-                requests,
-                notes,
-                retried,
-                recovered,
-                credits,
-                refused,
-                held,
-            }
-        };
-        let mut conversation = fold(&[created(), replied(1, "", &["a", "b", "c", "d"])]);
-        for event in ["a", "b", "c"].map(intended) {
-            conversation.apply(&event);
-        }
-        assert_eq!(conversation.next(), NextStep::InFlight);
-        // `a` is held, so the results behind it are there first.
-        for (id, held) in [("a", true), ("b", false), ("c", false)] {
-            conversation.apply(&result(id, held));
-        }
-        assert!(matches!(conversation.next(), NextStep::Call(open) if open.call.id == "a" && open.held.is_some()));
-        for id in ["a", "d"] {
-            conversation.apply(&intended(id));
-            conversation.apply(&result(id, false));
-        }
-        let messages = conversation.messages(usize::MAX);
-        let results = messages.iter().filter_map(|message| match message {
-            Message::Tool { content, .. } => Some(content.as_str()),
-            _ => None,
-        });
-        assert_eq!(results.collect::<Vec<_>>(), ["a", "b", "c", "d"]);
-        assert_eq!(conversation.next(), NextStep::AskModel { step: 2 });
-    }
-
-    #[test]
-    fn the_host_does_not_speak_between_a_call_and_its_result() {
-        let ok = || ToolResult::success("x");
-        let open = [created(), replied(1, "", &["a", "b"]), returned("a", ok()), told(TellReason::Repetition)];
-        assert_eq!(roles(&fold(&open)), "uat");
-        let closed = [open.as_slice(), &[returned("b", ok())]].concat();
-        assert_eq!(roles(&fold(&closed)), "uattu");
-    }
-
-    #[test]
-    fn an_empty_reply_keeps_its_turn() {
-        let conversation = fold(&[created(), replied(1, " ", &[]), told(TellReason::EmptyReply)]);
-        assert_eq!(roles(&conversation), "uau");
-        assert_eq!(conversation.corrections(), 1);
-    }
-
-    #[test]
-    fn after_reading_from_the_web_everything_is_fenced() {
-        let fetched = ToolResult { provenance: Provenance::Web, ..ToolResult::success("page") };
-        let before = fold(&[created(), replied(1, "", &["a"]), returned("a", ToolResult::success("plain"))]);
-        assert!(matches!(&before.messages(usize::MAX)[2], Message::Tool { content, .. } if content == "plain"));
-        let after = fold(&[
-            created(),
-            replied(1, "", &["a", "b"]),
-            returned("a", fetched),
-            returned("b", ToolResult::failure(ErrorCode::NotFound, "no file")),
-        ]);
-        let Message::Tool { content, .. } = &after.messages(usize::MAX)[3] else { panic!("not a result") };
-        assert!(
-            content.starts_with("error not_found: <untrusted-") && content.contains("may hold web content"),
-            "{content}"
-        );
-        // A call in flight when the host died may have read anything.
-        let resumed = fold(&[
-            created(),
-            replied(1, "", &["a"]),
-            intended("a"),
-            RunEvent::Resumed,
-            returned("a", ToolResult::success("plain")),
-        ]);
-        assert!(
-            matches!(&resumed.messages(usize::MAX)[2], Message::Tool { content, .. } if content.contains("may hold web content"))
-        );
-    }
-}
+mod tests;

@@ -14,14 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::artifact::Artifact;
 use crate::call::{CallOutcome, Interrupt, outcome_unknown};
-use crate::command::{PendingCommand, obey};
-use crate::config::{ARTIFACTS, MotorConfig, span};
+use crate::ceiling::{CeilingKind, reached};
+use crate::command::{Moment, PendingCommand, obey};
+use crate::config::{ARTIFACTS, MotorConfig};
 use crate::consent::is_host_tool;
 use crate::conversation::{NextStep, OpenCall};
 use crate::environment::Environment;
 use crate::event::RunEvent;
 use crate::failure::{FailureCategory, FailureSummary, RunError};
 use crate::guard::GuardVerdict;
+use crate::hear::Inbox;
 use crate::host_tools;
 use crate::journal::{Journal, JournalError, RunEnding, RunStore};
 use crate::live::{LiveEvent, LiveLog, history};
@@ -32,7 +34,7 @@ use crate::status::RunStatus;
 use crate::timers::Timers;
 use crate::toolbox::Toolbox;
 use crate::trace::RunTrace;
-use crate::wait::Waiting;
+use crate::wait::{Question, Waiting};
 use store::StoreError;
 
 /// A driver of one run, with its dependencies.
@@ -47,6 +49,8 @@ pub(crate) struct Driver {
     /// The command that started this driver, if any.
     pub(crate) order: Mutex<Option<PendingCommand>>,
     pub(crate) timers: Arc<Timers>,
+    /// The commands to the run while it works.
+    pub(crate) inbox: Inbox,
 }
 
 /// Why the loop was left.
@@ -111,7 +115,7 @@ impl Driver {
         let mut ordered = None;
         if let Some(order) = order {
             let left = self.left(&journal);
-            ordered = match obey(&mut journal, order, &self.config, left).await {
+            ordered = match obey(&mut journal, order, &self.config, Moment { left, while_asked: false }).await {
                 // Its sender was told, and can send it again: the run must not be ended for that.
                 Err(JournalError::Store(full @ StoreError::Full)) => {
                     return Ok((LoopExit::Refused(full.into()), journal));
@@ -148,6 +152,10 @@ impl Driver {
         }
         let message = match &journal.state().record.waiting {
             Some(_) if !self.left(journal).is_zero() => return Ok(LoopExit::Parked),
+            Some(Waiting::Input(Question { ceiling: Some(raise), .. })) => {
+                let error = reached(raise.kind, &journal.state().record);
+                return self.conclude(journal, LoopExit::Failing(error), None).await;
+            }
             Some(Waiting::Approval(_)) => "Owner approval timeout",
             _ => "User response timeout",
         };
@@ -393,6 +401,7 @@ impl Driver {
             if let Some(interrupt) = self.interrupt(journal) {
                 return self.stop(journal, interrupt).await;
             }
+            self.take_messages(journal).await?;
             let exit = match journal.state().conversation.next() {
                 NextStep::AskModel { step } => {
                     journal.commit().await?;
@@ -424,7 +433,11 @@ impl Driver {
         journal: &Journal,
         work: impl Future<Output = T>,
     ) -> Result<T, Interrupt> {
-        let left = journal.time_left();
+        self.within(journal.time_left(), work).await
+    }
+
+    /// Does `work` for as long as is left of the attempt's time.
+    pub(crate) async fn within<T>(&self, left: Duration, work: impl Future<Output = T>) -> Result<T, Interrupt> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Interrupt::Cancelled),
@@ -439,9 +452,8 @@ impl Driver {
         Ok(match interrupt {
             Interrupt::Cancelled => LoopExit::Cancelled,
             Interrupt::Deadline => {
-                let limit = span(journal.state().record.timeout());
-                let message = format!("the run reached its time limit of {limit}");
-                LoopExit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))
+                let error = reached(CeilingKind::Time, &journal.state().record);
+                self.at_ceiling(journal, CeilingKind::Time, 0, error).await?
             }
             Interrupt::Closing => {
                 journal.commit().await?;

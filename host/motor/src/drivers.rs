@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::{ContentHash, Refusal, RefusalCode, RunId};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +19,7 @@ use crate::command::{Command, PendingCommand};
 use crate::config::{DISK_WAIT, HEARING, MotorConfig, STOP_GRACE};
 use crate::drive::Driver;
 use crate::environment::Environment;
+use crate::hear::inbox;
 use crate::journal::RunStore;
 use crate::live::{LiveEvent, LiveLog};
 use crate::phase::{DriverOutcome, Progress};
@@ -31,6 +32,8 @@ struct Active {
     cancel: CancellationToken,
     live: Arc<LiveLog>,
     progress: Arc<Progress>,
+    /// Leads to its inbox.
+    orders: mpsc::Sender<PendingCommand>,
 }
 
 /// A driver found or made.
@@ -160,7 +163,8 @@ impl Drivers {
             return Err(Refusal::new(RefusalCode::TryLater, "the host is shutting down"));
         }
         let progress = Progress::new();
-        let active = Active { cancel, live: LiveLog::new(), progress: progress.clone() };
+        let (orders, inbox) = inbox();
+        let active = Active { cancel, live: LiveLog::new(), progress: progress.clone(), orders };
         runs.insert(run.clone(), active.clone());
         let driver = Driver {
             books: inner.books.clone(),
@@ -172,6 +176,7 @@ impl Drivers {
             closing: inner.active.closing.clone(),
             order: Mutex::new(order.take()),
             timers: inner.timers.clone(),
+            inbox,
         };
         let seat = DriverGuard { run: run.clone(), active: inner.active.clone(), live: active.live.clone(), progress };
         inner.tasks.spawn(work(driver, seat, self.clone()));
@@ -214,6 +219,36 @@ impl Drivers {
             tokio::time::timeout(STOP_GRACE, active.progress.gone()).await.ok();
         }
         reply.await.map_err(|_| vanished())?
+    }
+
+    /// Has the run's driver take a message while it works, and gives its reply when that is durable. A run without a
+    /// driver gets one, which takes the run up as after a restart.
+    pub(crate) async fn tell(&self, run: &RunId, command: Command, fingerprint: ContentHash) -> Result<Value, Refusal> {
+        loop {
+            command.fits(&self.0.books.record(run)?)?;
+            let LaunchedDriver { active, .. } = self.launch(run)?;
+            let (done, mut reply) = oneshot::channel();
+            let order = PendingCommand { command: command.clone(), fingerprint, done };
+            let settled = async {
+                if active.orders.send(order).await.is_ok()
+                    && let Ok(reply) = (&mut reply).await
+                {
+                    return Err(reply);
+                }
+                Ok(active.progress.settled().await)
+            };
+            let outcome = tokio::select! {
+                biased;
+                outcome = settled => outcome,
+                outcome = active.progress.settled() => Ok(outcome),
+            };
+            match (outcome, reply.try_recv()) {
+                (Err(reply), _) | (Ok(_), Ok(reply)) => return reply,
+                (Ok(DriverOutcome::Suspended { refusal, .. }), Err(_)) => return Err(refusal),
+                // It parked or ended without having taken the message. Which of the two is in the record.
+                (Ok(_), Err(_)) => drop(tokio::time::timeout(STOP_GRACE, active.progress.gone()).await),
+            }
+        }
     }
 
     /// Whether a timer will take the run up.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::Refusal;
+use base::{Refusal, RunId};
 use llm::Model;
 use tokio::sync::watch;
 
@@ -62,4 +62,8 @@ pub trait Environment: Send + Sync {
     /// Hears of a step that is durable, before the next one begins. Dropped at once when the run is cancelled. Also hears
     /// of a run that has begun to wait.
     async fn stepped(&self, _trace: &RunTrace) {}
+
+    /// Removes its copies of the run's history, in which a secret may stand that the run has just learnt. Called before that
+    /// secret is taken out of the stored history, and again if the host stopped before; the next step is heard as usual.
+    async fn withdraw(&self, _run: &RunId) {}
 }

@@ -6,13 +6,16 @@
 
 use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
 use grants::{Grant, RunConsent};
-use llm::ChatReply;
+use llm::{ChatReply, MicroUsd};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::artifact::Artifact;
+use crate::ceiling::CeilingRaise;
 use crate::failure::{FailureSummary, RunError};
+use crate::money::RunMoney;
 use crate::request::OutgoingRequest;
+use crate::rules::RunRules;
 use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::RunStatus;
 use crate::toolbox::{SandboxUsage, ToolEffects, ToolNote, ToolResult};
@@ -62,6 +65,9 @@ pub enum RunEvent {
         /// Whether it may ask its user and owner.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_ask: bool,
+        /// Whether it was started to be left alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        detached: bool,
         /// Whether its access is settled: the owner agreed to a plan, and is asked for nothing more (SPEC LAND-6).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         settled: bool,
@@ -77,6 +83,12 @@ pub enum RunEvent {
         /// Whether a model requested it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         by_model: bool,
+        /// The rules that it is folded by. Runs of earlier versions have the defaults.
+        #[serde(default)]
+        rules: RunRules,
+        /// Its cap in US dollars, and the prices of its models.
+        #[serde(default, skip_serializing_if = "RunMoney::is_default")]
+        money: RunMoney,
     },
     /// A driver took it up for the first time.
     Started,
@@ -176,6 +188,18 @@ pub enum RunEvent {
         /// Text of the message.
         text: String,
     },
+    /// The owner told the run something while it worked, or beside a refusal.
+    OwnerSaid {
+        /// The step last begun; 0 before the first.
+        step: u32,
+        /// Text of the message.
+        text: String,
+        /// Whether the model was at work on a reply: its request was sent before, so the next one delivers this.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        while_asked: bool,
+        /// Whose word it is.
+        consent: ConsentRecord,
+    },
     /// The model asks the user something, and the run waits (SPEC ASK-1).
     Asked {
         /// The question, with its choices.
@@ -189,6 +213,11 @@ pub enum RunEvent {
         answer: String,
         /// Whose word it is.
         consent: ConsentRecord,
+    },
+    /// The owner raised a ceiling of the run; follows the answer in the same batch (SPEC RUN-16).
+    CeilingRaised {
+        /// The ceiling and the amount.
+        raise: CeilingRaise,
     },
     /// Actions need the owner's consent, and the run waits (SPEC APPR-1).
     ApprovalAsked {
@@ -227,6 +256,9 @@ pub enum RunEvent {
         /// Whose word it is, when more was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         consent: Option<ConsentRecord>,
+        /// The new cap in US dollars over all attempts, when it was given another.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usd: Option<MicroUsd>,
     },
     /// The run is over.
     Finished {
@@ -271,6 +303,8 @@ pub enum TellReason {
     Decision,
     /// Too many of its actions were refused (SPEC RUN-5).
     Refusals,
+    /// The owner said something while it wrote its answer.
+    Heard,
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -115,6 +115,9 @@ impl FailureSummary {
         let (retryable, suggested) = match (error.category, error.code) {
             (_, Some(RefusalCode::CredentialsNeeded)) => (true, "give the missing credential, then retry"),
             (_, Some(RefusalCode::StateUnusable)) => (false, "restore the state; this run cannot go on"),
+            (_, Some(RefusalCode::SpendCapReached)) => (true, "retry with a higher cap on spending, or do without"),
+            // The run keeps its prices.
+            (_, Some(RefusalCode::PriceUnknown)) => (false, "set the price of the model, then start a new run"),
             (F::ToolFailure, _) => (true, "retry with guidance that avoids the call that kept failing"),
             (F::ModelFailure, _) => (true, "retry with clearer guidance, or with another model"),
             (F::InfraFailure, _) => (true, "retry when the host, its disk or the model's endpoint is well again"),

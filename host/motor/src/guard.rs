@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use base::{ContentHash, ErrorCode};
 use serde_json::Value;
 
-use crate::config::{FAILURES, REFUSALS_NUDGE, REPEATS_NUDGE, REPEATS_STOP, SAME_FAILURES};
 use crate::event::TellReason;
 use crate::failure::{FailureCategory, RunError};
+use crate::rules::RunRules;
 use crate::toolbox::ToolResult;
 
 /// Calls of a circle that are named.
@@ -67,6 +67,7 @@ struct Streak {
 /// The replies of an attempt so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LoopGuard {
+    rules: RunRules,
     streaks: Vec<Streak>,
     /// The calls of the latest replies, as many replies as the longest cycle needs.
     replies: Vec<Vec<GuardTurn>>,
@@ -75,13 +76,18 @@ pub(crate) struct LoopGuard {
     failures: Vec<CallFailure>,
     has_success: bool,
     /// Replies of the attempt with a call that was refused by the owner, or for want of the owner's consent.
-    refusals: usize,
+    refusals: u32,
     has_refusal: bool,
     /// The latest refused actions, each once.
     refused: Vec<String>,
 }
 
 impl LoopGuard {
+    /// Judges an attempt by the rules of its run.
+    pub(crate) fn new(rules: RunRules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// Records the result of a call and which of its actions were `refused` by the owner or for lack of consent. A page
     /// can make a model repeat refused actions as often as it likes: that must not end a run, so it counts neither as a
     /// failure nor as going in circles.
@@ -117,26 +123,27 @@ impl LoopGuard {
 
     /// The refused actions, in words, once the model was told to answer with the results so far.
     pub(crate) fn enough_refused(&self) -> Option<&[String]> {
-        (self.refusals >= REFUSALS_NUDGE).then_some(&self.refused)
+        (self.refusals >= self.rules.refusals_nudge).then_some(&self.refused)
     }
 
     /// Judges the attempt, once every call of a reply has its result.
     pub(crate) fn judge(&mut self) -> GuardVerdict {
         let turns = std::mem::take(&mut self.turns);
         let has_refusal = std::mem::take(&mut self.has_refusal);
-        self.refusals += usize::from(has_refusal);
+        self.refusals += u32::from(has_refusal);
         let mut verdict = GuardVerdict::Continue;
         // A reply of which everything was refused is none that makes the same calls again.
         if !(has_refusal && turns.is_empty()) {
             self.replies.push(turns);
-            let longest = 2 * REPEATS_STOP;
+            // Two replies that take turns need twice as many.
+            let longest = 2 * self.rules.repeats_stop as usize;
             if self.replies.len() > longest {
                 self.replies.drain(..self.replies.len() - longest);
             }
             verdict = self.streak().map_or_else(|| self.repetition(), GuardVerdict::Stop);
         }
         match verdict {
-            GuardVerdict::Continue if has_refusal && self.refusals.is_multiple_of(REFUSALS_NUDGE) => {
+            GuardVerdict::Continue if has_refusal && self.refusals.is_multiple_of(self.rules.refusals_nudge) => {
                 GuardVerdict::Nudge(TellReason::Refusals, ENOUGH_REFUSED.to_owned())
             }
             verdict => verdict,
@@ -171,7 +178,7 @@ impl LoopGuard {
             let Some(streak) = self.streaks.get_mut(at) else { continue };
             let times = before.and_then(|before| before.messages.get(message)).map_or(0, |times| *times) + 1;
             streak.messages.insert(*message, times);
-            let failed = match (times >= SAME_FAILURES, streak.replies >= FAILURES) {
+            let failed = match (times >= self.rules.same_failures, streak.replies >= self.rules.failures) {
                 (true, _) => format!("`{tool}` failed in {times} replies in a row with `{code}`: {line}"),
                 (_, true) => {
                     format!(
@@ -191,17 +198,37 @@ impl LoopGuard {
         let Some(latest) = newest_first.first() else { return GuardVerdict::Continue };
         let alone = newest_first.iter().take_while(|reply| *reply == latest).count();
         if alone > 1 {
-            return verdict(alone, &format!("the same {}", calls(latest)));
+            return self.verdict(alone, &format!("the same {}", calls(latest)));
         }
         // Two replies taking turns: each equals the one two before it.
         let cycle = newest_first.iter().zip(newest_first.iter().skip(2)).take_while(|(a, b)| a == b).count() + 2;
         match newest_first.get(1) {
             Some(other) if cycle.is_multiple_of(2) => {
                 let both: Vec<_> = other.iter().chain(latest.iter()).cloned().collect();
-                verdict(cycle / 2, &format!("the same {} in turn", calls(&both)))
+                self.verdict(cycle / 2, &format!("the same {} in turn", calls(&both)))
             }
             _ => GuardVerdict::Continue,
         }
+    }
+
+    /// The nudge is given once, at the count that earns it; the count only grows while the circle goes on.
+    fn verdict(&self, repeats: usize, what: &str) -> GuardVerdict {
+        if repeats >= self.rules.repeats_stop as usize {
+            return GuardVerdict::Stop(RunError::new(
+                FailureCategory::ModelFailure,
+                format!("the model made {what} {repeats} times with the same result"),
+            ));
+        }
+        if repeats == self.rules.repeats_nudge as usize {
+            return GuardVerdict::Nudge(
+                TellReason::Repetition,
+                format!(
+                    "you have made {what} {repeats} times and the result is the same each time; do something different, or \
+                     give your answer in plain text"
+                ),
+            );
+        }
+        GuardVerdict::Continue
     }
 }
 
@@ -213,26 +240,6 @@ fn calls(turns: &[GuardTurn]) -> String {
         Some((one, [])) => format!("call of {one}"),
         Some((last, names)) => format!("calls of {} and {last}", names.join(", ")),
     }
-}
-
-/// The nudge is given once, at the count that earns it; the count only grows while the circle goes on.
-fn verdict(repeats: usize, what: &str) -> GuardVerdict {
-    if repeats >= REPEATS_STOP {
-        return GuardVerdict::Stop(RunError::new(
-            FailureCategory::ModelFailure,
-            format!("the model made {what} {repeats} times with the same result"),
-        ));
-    }
-    if repeats == REPEATS_NUDGE {
-        return GuardVerdict::Nudge(
-            TellReason::Repetition,
-            format!(
-                "you have made {what} {repeats} times and the result is the same each time; do something different, or give \
-             your answer in plain text"
-            ),
-        );
-    }
-    GuardVerdict::Continue
 }
 
 fn fingerprint(tool: &str, arguments: &Value, result: &ToolResult) -> ContentHash {
@@ -410,6 +417,25 @@ mod tests {
         assert_eq!(judge_replies(&[&[denied("fetch"), denied("bash"), denied("code")]]), "c");
         let missing = |tool: &'static str| (tool, json!({ "tool": tool }), failing(ErrorCode::NotFound));
         assert_eq!(judge(&[missing("fetch"), missing("bash"), missing("code")]), "ccc");
+    }
+
+    #[test]
+    fn an_attempt_is_judged_by_the_rules_of_its_run() {
+        let judge = |rules: RunRules, turns: &[Call]| -> String {
+            let mut guard = LoopGuard::new(rules);
+            let judge = |(tool, arguments, result): &Call| {
+                guard.record(tool, arguments, result, &[]);
+                letter(guard.judge())
+            };
+            turns.iter().map(judge).collect()
+        };
+        let rules = RunRules::default();
+        let same = calls("aaaaaaa", |_| "x".into());
+        assert_eq!(judge(rules, &same), "ccncsss");
+        assert_eq!(judge(RunRules { repeats_nudge: 2, repeats_stop: 7, ..rules }, &same), "cnccccs");
+        let missing: Vec<Call> = (0..4).map(|_| ("read", json!({}), failing(ErrorCode::NotFound))).collect();
+        assert_eq!(judge(RunRules { same_failures: 1, ..rules }, &missing[..1]), "s");
+        assert_eq!(judge(RunRules { same_failures: 50, failures: 4, repeats_stop: 50, ..rules }, &missing), "ccns");
     }
 
     #[test]

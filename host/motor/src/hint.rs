@@ -22,10 +22,15 @@ impl Driver {
     ) -> Option<String> {
         let telling = matches!(error.category, FailureCategory::ToolFailure | FailureCategory::BudgetExhausted);
         // Without a reply the conversation has nothing in it that went wrong.
-        // Nor can a conversation be sent in which a call has no result.
+        // Nor can a conversation be sent in which a call has no result. The price of this call is in no event, so not under a cap.
         let state = journal.state();
         let open = state.conversation.open_calls().next().is_some();
-        if !self.config.failure_hint || !telling || open || state.record.attempt_iterations() == 0 {
+        if !self.config.failure_hint
+            || !telling
+            || open
+            || self.is_capped(journal)
+            || state.record.attempt_iterations() == 0
+        {
             return None;
         }
         let mut messages = journal.messages(self.config.context_bytes);

@@ -17,6 +17,8 @@ use crate::toolbox::{ToolDefinition, ToolEffects, ToolResult};
 
 pub(crate) const ASK_USER: &str = "ask_user";
 pub(crate) const REQUEST_APPROVAL: &str = "request_approval";
+/// The tool of a toolbox after which a run knows a secret that it did not know before (SPEC VAULT-4).
+pub const SAVE_CREDENTIAL: &str = "save_credential";
 
 /// Domains that one request may name.
 const MAX_DOMAINS: usize = 16;
@@ -44,12 +46,12 @@ fn tool(name: &str, description: &str, parameters: Value) -> ToolDefinition {
 fn ask_user() -> ToolDefinition {
     tool(
         ASK_USER,
-        "Asks the user a question and waits for the answer, which is the result. For what you cannot find out or decide.",
+        "Asks the user and waits for the answer.",
         json!({
             "type": "object",
             "properties": {
-                "question": { "type": "string", "description": "The question, with all that is needed to answer it." },
-                "choices": { "type": "array", "items": { "type": "string" }, "description": "Answers to choose from, if there are such." }
+                "question": { "type": "string" },
+                "choices": { "type": "array", "items": { "type": "string" } }
             },
             "required": ["question"],
             "additionalProperties": false
@@ -60,14 +62,13 @@ fn ask_user() -> ToolDefinition {
 fn request_approval() -> ToolDefinition {
     tool(
         REQUEST_APPROVAL,
-        "Asks the owner for consent and waits for the decision: before an action that cannot be taken back, or for access \
-         to domains that were not granted.",
+        "Asks the owner for consent to an exact action, or access to domains, and waits.",
         json!({
             "type": "object",
             "properties": {
-                "action": { "type": "string", "description": "Exactly what you want to do." },
-                "reason": { "type": "string", "description": "Why it is needed." },
-                "domains": { "type": "array", "items": { "type": "string" }, "description": "Domains that you need access to." }
+                "action": { "type": "string" },
+                "reason": { "type": "string" },
+                "domains": { "type": "array", "items": { "type": "string" } }
             },
             "required": ["action"],
             "additionalProperties": false

@@ -26,6 +26,7 @@ use crate::guard::GuardVerdict;
 use crate::live::{LiveEvent, LiveLog};
 use crate::record::RunRecord;
 use crate::skill::InstalledSkill;
+use crate::spend::SpendBook;
 use crate::state::{HistoryError, RunState};
 use crate::status::{IllegalTransition, RunStatus};
 use crate::wait::Waiting;
@@ -97,11 +98,6 @@ pub(crate) struct RunStore {
     pub(crate) counters: Arc<RunCounters>,
 }
 
-/// The key under which the place of an agent is held (SPEC RUN-2).
-pub(crate) fn place_key(agent: &base::AgentName) -> String {
-    format!("agent/{agent}")
-}
-
 /// The key under which a command's idempotency key leads to its run (SPEC DUR-4).
 pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
     format!("command/{agent}/{key}")
@@ -166,22 +162,13 @@ impl RunStore {
         batch.put(Table::Events, event_key(&run, 0), &first)?;
         batch.put(Table::Runs, run.as_str(), &record)?;
         batch.put(Table::Live, run.as_str(), &run)?;
-        batch.put(Table::Places, place_key(&record.agent), &run)?;
+        self.take_place(&mut batch, &record.agent, &run)?;
         if let Some(command) = command {
             batch.put(Table::Places, command, &run)?;
         }
         self.store.commit(batch).await.map_err(JournalError::of_commit)?;
         self.counters.count(&first.event);
         Ok(record)
-    }
-
-    /// Gives the place of an agent back, when it is this run that holds it.
-    fn give_back(&self, batch: &mut Batch, agent: &base::AgentName, run: &RunId) -> Result<(), StoreError> {
-        let place = place_key(agent);
-        if self.store.get::<RunId>(Table::Places, &place)?.is_some_and(|holder| holder == *run) {
-            batch.delete(Table::Places, place);
-        }
-        Ok(())
     }
 
     /// Ends a run whose history cannot be read: its head, its signal and its slot, in one commit. The history is left
@@ -203,7 +190,10 @@ impl RunStore {
         batch.delete(Table::Live, run.as_str());
         self.give_back(&mut batch, &record.agent, run)?;
         let duration_ms = u64::try_from(record.elapsed(now).as_millis()).unwrap_or(u64::MAX);
-        let staged = self.signals.stage(&mut batch, &record.agent, result(&record, duration_ms)).await?;
+        let staged = self
+            .signals
+            .stage(&mut batch, &record.agent, result(&record, duration_ms), record.rules.signal_ttl())
+            .await?;
         self.store.commit(batch).await.map_err(JournalError::of_commit)?;
         staged.deliver();
         self.counters.count_abandoned(status);
@@ -304,18 +294,58 @@ impl Journal {
         Ok(())
     }
 
+    /// Takes a secret that the run has just learnt out of all that was stored before. An event that it leaves unchanged is not
+    /// written; an event that could not be read afterwards stays as it was.
+    pub(crate) async fn rewrite(&mut self, clean: &(dyn Fn(Value) -> Value + Sync)) -> Result<(), JournalError> {
+        self.commit().await?;
+        let mut events = self.books.load(&self.run)?.1;
+        let mut batch = Batch::new();
+        let mut is_changed = false;
+        for (sequence, stored) in (0_u64..).zip(&mut events) {
+            let Ok(before) = serde_json::to_value(&*stored) else { continue };
+            let after = clean(before.clone());
+            if after == before {
+                continue;
+            }
+            match serde_json::from_value::<StoredEvent>(after) {
+                Ok(event) => *stored = event,
+                Err(error) => {
+                    tracing::warn!(run = %self.run, sequence, %error, "a secret stays in an event of the run");
+                    continue;
+                }
+            }
+            batch.put(Table::Events, event_key(&self.run, sequence), &*stored)?;
+            is_changed = true;
+        }
+        if !is_changed {
+            return Ok(());
+        }
+        let signal = self.state.record.signal;
+        let mut state = RunState::fold(&self.run, &events)?;
+        state.record.signal = signal;
+        batch.put(Table::Runs, self.run.as_str(), &state.record)?;
+        self.books.store.commit(batch).await.map_err(JournalError::of_commit)?;
+        self.state = state;
+        Ok(())
+    }
+
     /// Parks the run: its question, its status and its signal in one commit.
     pub(crate) async fn park(&mut self, asked: RunEvent) -> Result<(), JournalError> {
         self.stage(asked)?;
         let mut batch = Batch::new();
-        let agent = self.state.record.agent.clone();
-        let staged = self.books.signals.stage(&mut batch, &agent, waiting(&self.state.record)).await?;
+        let (agent, ttl) = (self.state.record.agent.clone(), self.state.record.rules.signal_ttl());
+        let staged = self.books.signals.stage(&mut batch, &agent, waiting(&self.state.record), ttl).await?;
         self.state.record.signal = Some(staged.signal().id);
         self.put_staged(&mut batch)?;
         self.books.store.commit(batch).await.map_err(JournalError::of_commit)?;
         staged.deliver();
         self.show();
         Ok(())
+    }
+
+    /// The reply to an earlier order with this idempotency key.
+    pub(crate) fn reply_to(&self, key: &str) -> Result<Option<StoredReply>, JournalError> {
+        Ok(self.books.store.get(Table::Places, order_key(&self.run, key))?)
     }
 
     /// Applies a command: its events, and the reply under the command's key, in one commit. Returns the loop guard's
@@ -331,7 +361,7 @@ impl Journal {
             if matches!(event, RunEvent::Retried { .. }) {
                 // It was over and held nothing.
                 batch.put(Table::Live, self.run.as_str(), &self.run)?;
-                batch.put(Table::Places, place_key(&self.state.record.agent), &self.run)?;
+                self.books.take_place(&mut batch, &self.state.record.agent, &self.run)?;
             }
             match self.stage(event)? {
                 GuardVerdict::Continue => {}
@@ -361,7 +391,7 @@ impl Journal {
         batch.delete(Table::Live, self.run.as_str());
         self.books.give_back(&mut batch, &agent, &self.run)?;
         let result = result(&self.state.record, self.state.trace.total_duration_ms);
-        let staged = self.books.signals.stage(&mut batch, &agent, result).await?;
+        let staged = self.books.signals.stage(&mut batch, &agent, result, self.state.record.rules.signal_ttl()).await?;
         self.books.store.commit(batch).await.map_err(JournalError::of_commit)?;
         staged.deliver();
         self.show();
@@ -370,7 +400,7 @@ impl Journal {
 
     /// The messages of the next request, with at most `budget` bytes unless the task alone has more.
     pub(crate) fn messages(&self, budget: usize) -> Vec<Message> {
-        self.state.conversation.messages(budget)
+        self.state.conversation.messages(budget, self.state.record.rules)
     }
 
     /// The events of the outbox, which are the newest of the state, and the record with all of them.
@@ -379,7 +409,12 @@ impl Journal {
         for (sequence, event) in (first..).zip(&self.outbox) {
             batch.put(Table::Events, event_key(&self.run, sequence), event)?;
         }
-        batch.put(Table::Runs, self.run.as_str(), &self.state.record)
+        let record = &self.state.record;
+        // The loop commits each reply before the next, so a batch has replies of one day.
+        if self.outbox.iter().any(|stored| matches!(stored.event, RunEvent::ModelReplied { .. })) {
+            SpendBook::put(batch, &record.agent, self.run.as_str(), &record.spent_of_day)?;
+        }
+        batch.put(Table::Runs, self.run.as_str(), record)
     }
 
     fn show(&mut self) {
@@ -412,6 +447,7 @@ fn result(record: &RunRecord, duration_ms: u64) -> MotorResult {
         installed_skills: record.installed_skills.iter().map(installed).collect(),
         attempt: record.attempt,
         staged: record.staged,
+        sources: record.web_sources.clone(),
         unknown_outcomes: record.unknown_outcomes.clone(),
         notices: record.notices.clone(),
         ..MotorResult::new(record.id.clone(), status)

@@ -38,6 +38,7 @@ pub enum LiveEvent {
         /// Time of the event.
         at: Timestamp,
         /// Id of the run.
+        #[serde(rename = "runId")]
         run: RunId,
     },
     /// A driver resumed the run after the host had stopped.
@@ -94,6 +95,8 @@ pub enum LiveEvent {
         /// `provider/model` that replied.
         model: String,
         /// Tokens and cost of the reply.
+        #[serde(with = "llm::shown_usage")]
+        #[schemars(with = "llm::shown_usage::ShownUsage")]
         usage: Usage,
         /// Milliseconds of the request, including retries.
         duration_ms: u64,
@@ -153,6 +156,17 @@ pub enum LiveEvent {
         step: u32,
         /// Text of the message.
         text: String,
+    },
+    /// The owner told the run something. The model gets it with the next request.
+    OwnerSaid {
+        /// Time of the event.
+        at: Timestamp,
+        /// Number of the last step begun; 0 before the first.
+        step: u32,
+        /// Text of the message.
+        text: String,
+        /// Who said it, and through which door.
+        consent: ConsentRecord,
     },
     /// The run asks its user and waits for an answer.
     Asked {
@@ -265,6 +279,7 @@ impl LiveEvent {
             | Self::ToolStarted { .. }
             | Self::ToolFinished { .. }
             | Self::HostSaid { .. }
+            | Self::OwnerSaid { .. }
             | Self::Asked { .. }
             | Self::Answered { .. }
             | Self::ApprovalAsked { .. }
@@ -293,8 +308,11 @@ impl LiveEvent {
                 Self::ToolFinished { at, step, call_id, tool, result, usage, requests }
             }
             RunEvent::Told { step, text, .. } => Self::HostSaid { at, step, text },
+            RunEvent::OwnerSaid { step, text, consent, .. } => Self::OwnerSaid { at, step, text, consent },
             RunEvent::Asked { question } => Self::Asked { at, question },
             RunEvent::Answered { question, answer, consent } => Self::Answered { at, question, answer, consent },
+            // Watchers see the answer.
+            RunEvent::CeilingRaised { .. } => return None,
             RunEvent::ApprovalAsked { approval } => Self::ApprovalAsked { at, approval },
             RunEvent::ApprovalDecided { approval, granted, scope, consent, .. } => {
                 Self::ApprovalDecided { at, approval, granted, scope, consent }

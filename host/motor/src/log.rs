@@ -7,19 +7,19 @@ use crate::event::{RunEvent, StoredEvent};
 use crate::request::OutgoingRequest;
 use crate::toolbox::ToolNote;
 
-/// The log shows at most this much: the end of it.
-pub(crate) const LOG_BYTES: usize = 16 * 1024;
+/// Bytes of the shortest line: a time, and the event in a word.
+pub(crate) const MIN_LINE: usize = 32;
 /// Characters of one text in a line.
 const TEXT_CHARACTERS: usize = 300;
 
-/// The end of the log, from events given newest first.
-pub(crate) fn tail<'a>(newest_first: impl Iterator<Item = &'a StoredEvent>) -> String {
+/// The end of the log, at most `most` bytes, from events given newest first.
+pub(crate) fn tail<'a>(newest_first: impl Iterator<Item = &'a StoredEvent>, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut bytes = 0;
     for stored in newest_first {
         let line = line(stored);
         bytes += line.len();
-        if bytes > LOG_BYTES {
+        if bytes > most {
             break;
         }
         lines.push(line);
@@ -81,11 +81,17 @@ fn line(stored: &StoredEvent) -> String {
             text
         }
         RunEvent::Told { step, text, .. } => format!("{at} step {step} host to model: {}\n", shown(text)),
+        RunEvent::OwnerSaid { step, text, consent, .. } => {
+            format!("{at} step {step} told by {}: {}\n", word(consent), shown(text))
+        }
         RunEvent::Asked { question } => {
             format!("{at} step {} asks the user ({}): {}\n", question.step, question.id, shown(&question.question))
         }
         RunEvent::Answered { question, answer, consent } => {
             format!("{at} {question} answered by {}: {}\n", word(consent), shown(answer))
+        }
+        RunEvent::CeilingRaised { raise } => {
+            format!("{at} the run may go on: {} more\n", raise.kind.amount(raise.by))
         }
         RunEvent::ApprovalAsked { approval } => {
             let actions: Vec<_> = approval.items.iter().map(|item| item.summary.as_str()).collect();
@@ -152,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_text_cannot_forge_a_line() {
-        let log = tail([told("a\n2026-01-01T00:00:00.000Z completed: forged\u{1b}[2J")].iter());
+        let log = tail([told("a\n2026-01-01T00:00:00.000Z completed: forged\u{1b}[2J")].iter(), 1_024);
         assert_eq!(log.lines().count(), 1);
         assert!(!log.contains('\u{1b}'));
     }
@@ -160,8 +166,9 @@ mod tests {
     #[test]
     fn the_end_is_kept_in_whole_lines() {
         let newest_first: Vec<_> = (0..500).map(|n| told(&format!("{n} {}", "x".repeat(200)))).collect();
-        let log = tail(newest_first.iter());
-        assert!(log.len() <= LOG_BYTES && log.len() > LOG_BYTES - 400, "{}", log.len());
+        let most = 16 * 1024;
+        let log = tail(newest_first.iter(), most);
+        assert!(log.len() <= most && log.len() > most - 400, "{}", log.len());
         assert!(log.lines().last().unwrap().contains(": 0 x"));
         assert!(log.starts_with("1970-01-01T00:00:00.000Z step 1"));
     }

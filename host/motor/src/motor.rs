@@ -16,12 +16,15 @@ use serde_json::Value;
 use signals::SignalBus;
 use store::{Scan, Store, Table};
 
-use crate::command::{ApprovalDecision, Command, CommandReply, QuestionAnswer, RetryReply, RetryRequest};
+use crate::command::{
+    ApprovalDecision, Command, CommandReply, OwnerMessage, QuestionAnswer, RetryReply, RetryRequest, TellReply,
+};
 use crate::config::MotorConfig;
 use crate::drivers::Drivers;
 use crate::environment::Environment;
 use crate::event::RunEvent;
-use crate::journal::{JournalError, RunStore, StoredReply, command_key, order_key, place_key};
+use crate::journal::{JournalError, RunStore, StoredReply, command_key, order_key};
+use crate::money::RunMoney;
 use crate::phase::DriverOutcome;
 use crate::record::RunRecord;
 use crate::skill::SkillLabel;
@@ -72,6 +75,8 @@ pub struct RunRequest {
     /// Whether it may ask its user and owner. A run that may not goes on without, and
     /// actions that need consent are refused.
     pub may_ask: bool,
+    /// Whether it was started to be left alone: its questions wait for `detached_timeout_seconds`.
+    pub detached: bool,
     /// Whether its access is settled: it may ask its user questions, but not for more access (SPEC LAND-6).
     pub settled: bool,
     /// The skill it works by, as a label in its trace.
@@ -80,6 +85,8 @@ pub struct RunRequest {
     pub web_sources: Vec<String>,
     /// Whether a model requests it.
     pub by_model: bool,
+    /// Its cap in US dollars, and the prices of its models.
+    pub money: RunMoney,
 }
 
 /// The reply to a cancel command.
@@ -165,14 +172,17 @@ impl Motor {
         }
     }
 
-    /// The run that makes its agent busy, and whether a driver works on it.
+    /// The unfinished runs of the agent, the oldest first, and whether a driver works on each.
     ///
     /// # Errors
     /// If the store fails.
-    pub fn holder(&self, agent: &AgentName) -> Result<Option<(RunRecord, bool)>, Refusal> {
-        let books = &self.inner.books;
-        let Some(run) = books.store.get::<RunId>(Table::Places, place_key(agent))? else { return Ok(None) };
-        Ok(Some((books.record(&run)?, self.inner.drivers.progress(&run).is_some())))
+    pub fn unfinished(&self, agent: &AgentName) -> Result<Vec<(RunRecord, bool)>, Refusal> {
+        let runs = self.inner.books.unfinished(agent)?;
+        let with_driver = |run: RunRecord| {
+            let is_driven = self.is_driven(&run.id);
+            (run, is_driven)
+        };
+        Ok(runs.into_iter().map(with_driver).collect())
     }
 
     /// Whether a run is at work in this host.
@@ -192,9 +202,7 @@ impl Motor {
         {
             return Ok(record);
         }
-        if let Some(holder) = books.store.get::<RunId>(Table::Places, place_key(agent))? {
-            return Err(busy(&holder));
-        }
+        books.has_place(agent, &id, self.inner.drivers.config().places)?;
         if books.store.get::<RunRecord>(Table::Runs, id.as_str())?.is_some() {
             return Err(Refusal::new(RefusalCode::InvalidRequest, format!("there is already a run `{id}`")));
         }
@@ -216,10 +224,12 @@ impl Motor {
             key,
             approval_required,
             may_ask,
+            detached,
             settled,
             skill,
             web_sources,
             by_model,
+            money,
         } = request;
         let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
         if task.trim().is_empty() {
@@ -245,11 +255,14 @@ impl Motor {
             energy: 0.0,
             approval_required,
             may_ask,
+            detached,
             settled,
             credits: Some(&config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
             skill,
             web_sources,
             by_model,
+            rules: config.rules,
+            money,
         })
     }
 
@@ -311,6 +324,16 @@ impl Motor {
         self.order(id, Command::Approve(decided)).await
     }
 
+    /// Tells a run something while it works. When this returns the message is durable, and the next request to the model
+    /// delivers it; an answer that the model was writing meanwhile is not taken without it. It grants nothing.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidRequest` if the text is empty or too long; `IllegalState` when the run waits or is over, was told
+    /// too much, or makes no further request in this attempt; or an error of the store.
+    pub async fn tell(&self, id: &RunId, message: OwnerMessage) -> Result<TellReply, Refusal> {
+        self.order(id, Command::Tell(message)).await
+    }
+
     /// Tries a failed run again, with a new conversation (SPEC RUN-10).
     ///
     /// # Errors
@@ -322,11 +345,8 @@ impl Motor {
         let admitted = self.inner.admission.clone().lock_owned().await;
         let books = &self.inner.books;
         let agent = books.record(id)?.agent;
-        if self.reply_to(id, &command)?.is_none()
-            && let Some(holder) =
-                books.store.get::<RunId>(Table::Places, place_key(&agent))?.filter(|holder| holder != id)
-        {
-            return Err(busy(&holder));
+        if self.reply_to(id, &command)?.is_none() {
+            books.has_place(&agent, id, self.inner.drivers.config().places)?;
         }
         self.ordered(id, command, Some(admitted)).await
     }
@@ -365,7 +385,10 @@ impl Motor {
                 let (drivers, run) = (self.inner.drivers.clone(), id.clone());
                 let ordered = tokio::spawn(async move {
                     let _admitted = admitted;
-                    drivers.order(&run, meant, fingerprint).await
+                    match meant {
+                        Command::Tell(_) => drivers.tell(&run, meant, fingerprint).await,
+                        _ => drivers.order(&run, meant, fingerprint).await,
+                    }
                 });
                 let ordered = ordered.await;
                 let ordered = ordered
@@ -409,12 +432,6 @@ impl Motor {
     pub async fn shutdown(&self) {
         self.inner.drivers.shutdown().await;
     }
-}
-
-fn busy(holder: &RunId) -> Refusal {
-    let reason =
-        format!("Motor Cortex is busy (run_id: {holder}). Wait for it to complete or cancel it via core.task.");
-    Refusal::new(RefusalCode::Busy, reason)
 }
 
 fn check_key(key: &str) -> Result<(), Refusal> {

@@ -20,8 +20,6 @@ use crate::status::RunStatus;
 use crate::trace::RunTrace;
 use crate::watch::Watch;
 
-/// Events read for a log: more than fit into it.
-const LOG_EVENTS: usize = 500;
 /// Records read at a time where a filter skips some.
 const LIST_PAGE: usize = 64;
 
@@ -140,15 +138,15 @@ impl Motor {
         Ok(self.inner.books.record(id)?)
     }
 
-    /// The last 16 KiB of the run's log, a line for each event.
+    /// The end of the run's log, a line for each event: as many bytes as its rules say, by default 16 KiB.
     ///
     /// # Errors
     /// `NotFound`, or an error of the store.
     pub fn log(&self, id: &RunId) -> Result<String, Refusal> {
-        self.inner.books.record(id)?;
-        let scan = Scan::prefix(event_prefix(id)).newest_first().limit(LOG_EVENTS);
+        let most = self.inner.books.record(id)?.rules.log_bytes as usize;
+        let scan = Scan::prefix(event_prefix(id)).newest_first().limit(most / log::MIN_LINE);
         let events = self.inner.books.store.scan::<StoredEvent>(Table::Events, &scan)?;
-        Ok(log::tail(events.iter().map(|(_, stored)| stored)))
+        Ok(log::tail(events.iter().map(|(_, stored)| stored), most))
     }
 
     /// The run's events so far and then its later ones, until it is over.

@@ -5,14 +5,19 @@ use std::time::Duration;
 use base::text::cut;
 use base::{AgentName, ErrorCode, Provenance, RunId, Timestamp};
 use grants::{Grant, RunConsent};
+use llm::{MicroUsd, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
 use crate::budget::CreditBudget;
-use crate::config::{MAX_ATTEMPTS, MAX_UNKNOWN};
+use crate::ceiling::Ceilings;
+use crate::config::MAX_UNKNOWN;
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureSummary, RunError};
+use crate::money::RunMoney;
+use crate::rules::RunRules;
 use crate::skill::{InstalledSkill, SkillLabel};
+use crate::spend::SpendOfDay;
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
 use crate::toolbox::ToolNote;
 use crate::wait::{Scope, Waiting, allows};
@@ -74,6 +79,9 @@ pub struct RunRecord {
     pub staged: u32,
     /// Tokens of all prompts.
     pub input_tokens: u64,
+    /// Those of them that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    pub cached_input_tokens: u64,
     /// Tokens of all replies.
     pub output_tokens: u64,
     /// US dollars, when prices are known.
@@ -128,6 +136,9 @@ pub struct RunRecord {
     /// Whether it may ask its user and owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_ask: bool,
+    /// Whether it was started to be left alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
     /// Whether its access is settled: it asks for none beyond the plan that the owner agreed to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
@@ -143,6 +154,9 @@ pub struct RunRecord {
     /// Notices for the owner, each once: the value of a credential that was stopped on its way out (SPEC VAULT-3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// Messages of the owner that it got while it worked.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub owner_messages: u32,
     /// The files it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
@@ -155,6 +169,21 @@ pub struct RunRecord {
     /// Its limit and its spending; absent if spending is not counted (SPEC EN-2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<CreditBudget>,
+    /// Its cap in US dollars, and the prices of its models.
+    #[serde(default, skip_serializing_if = "RunMoney::is_default")]
+    pub money: RunMoney,
+    /// Replies whose price is unknown: the cost is that of the others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_replies: u32,
+    /// Its spending on the day of its last reply.
+    #[serde(default)]
+    pub(crate) spent_of_day: SpendOfDay,
+    /// The owner's answers about its ceilings.
+    #[serde(default, skip_serializing_if = "Ceilings::is_default")]
+    pub ceilings: Ceilings,
+    /// The rules that it started with.
+    #[serde(default)]
+    pub rules: RunRules,
     /// The number the next event gets: also how many there are.
     pub next_sequence: u64,
     /// The beginning of the answer.
@@ -179,11 +208,14 @@ impl RunRecord {
             energy,
             approval_required,
             may_ask,
+            detached,
             settled,
             credits,
             skill,
             web_sources,
             by_model,
+            rules,
+            money,
         } = &first.event
         else {
             return None;
@@ -206,6 +238,7 @@ impl RunRecord {
             errors: 0,
             staged: 0,
             input_tokens: 0,
+            cached_input_tokens: 0,
             output_tokens: 0,
             cost_usd: None,
             energy: *energy,
@@ -225,15 +258,22 @@ impl RunRecord {
             last_event_at: Some(first.at),
             approval_required: *approval_required,
             may_ask: *may_ask,
+            detached: *detached,
             settled: *settled,
             by_model: *by_model,
             consents: Vec::new(),
             unknown_outcomes: Vec::new(),
             notices: Vec::new(),
+            owner_messages: 0,
             artifacts: Vec::new(),
             skill: skill.clone(),
             installed_skills: Vec::new(),
             budget: credits.map(CreditBudget::new),
+            money: money.clone(),
+            unpriced_replies: 0,
+            spent_of_day: SpendOfDay::default(),
+            ceilings: Ceilings::default(),
+            rules: *rules,
             next_sequence: 1,
             summary: None,
             error: None,
@@ -270,7 +310,11 @@ impl RunRecord {
             }
             RunEvent::Answered { .. } => {
                 self.status = self.status.transition(StatusEvent::Answer)?;
-                self.stop_waiting(stored.at);
+                if let Some(Waiting::Input(question)) = self.stop_waiting(stored.at)
+                    && let Some(raise) = question.ceiling
+                {
+                    self.ceiling_answered(raise);
+                }
             }
             RunEvent::ApprovalDecided { granted, scope, only, .. } => {
                 self.status = self.status.transition(StatusEvent::Answer)?;
@@ -283,7 +327,7 @@ impl RunRecord {
                     self.consents.extend(grants.flatten());
                 }
             }
-            RunEvent::Retried { attempt, guidance, grant, max_iterations, consent: _ } => {
+            RunEvent::Retried { attempt, guidance, grant, max_iterations, consent: _, usd } => {
                 self.status = self.status.transition(StatusEvent::Retry)?;
                 self.attempt = *attempt;
                 self.guidance.clone_from(guidance);
@@ -292,6 +336,7 @@ impl RunRecord {
                     // The owner gave it more than the model asked for.
                     self.by_model = false;
                 }
+                self.reset_ceilings(*usd);
                 self.max_iterations = *max_iterations;
                 self.earlier_iterations = self.iterations;
                 self.attempt_started_at = Some(stored.at);
@@ -302,6 +347,9 @@ impl RunRecord {
             }
             other => {
                 self.status = self.status.transition(StatusEvent::GoOn)?;
+                if let RunEvent::ModelReplied { reply, .. } = other {
+                    self.spent_of_day.count(stored.at, &reply.usage, self.cost_of(&reply.usage));
+                }
                 self.count(other);
             }
         }
@@ -347,6 +395,8 @@ impl RunRecord {
                 self.resumes += 1;
                 self.leave_in_flight();
             }
+            RunEvent::OwnerSaid { .. } => self.owner_messages += 1,
+            RunEvent::CeilingRaised { raise } => self.raise(*raise),
             RunEvent::ToolIntended { tool, effects, reserved, .. } => {
                 if effects.open_world {
                     self.reaching = Some(tool.clone());
@@ -363,9 +413,12 @@ impl RunRecord {
                 }
                 self.model_calls += 1 + reply.retries;
                 self.input_tokens += reply.usage.input_tokens;
+                self.cached_input_tokens += reply.usage.cached_input_tokens.min(reply.usage.input_tokens);
                 self.output_tokens += reply.usage.output_tokens;
-                if let Some(cost) = reply.usage.cost_usd {
-                    self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
+                if let Some(cost) = reply.usage.cost() {
+                    self.cost_usd = Some(self.spent().plus(cost).usd());
+                } else if self.cost_of(&reply.usage).is_none() {
+                    self.unpriced_replies = self.unpriced_replies.saturating_add(1);
                 }
             }
             RunEvent::ToolReturned { step, tool, result, requests, notes, recovered, credits, held, .. } => {
@@ -444,15 +497,31 @@ impl RunRecord {
         used.saturating_sub(Duration::from_millis(self.waited_ms))
     }
 
+    /// The cost of a reply. One that is replayed has none of its own and costs nothing.
+    fn cost_of(&self, usage: &Usage) -> Option<MicroUsd> {
+        usage.cost().or_else(|| self.money.prices.is_free().then_some(MicroUsd::ZERO))
+    }
+
+    /// The known cost of its replies.
+    #[must_use]
+    pub fn spent(&self) -> MicroUsd {
+        self.cost_usd.and_then(MicroUsd::from_usd).unwrap_or_default()
+    }
+
     /// Attempts that are left after this one.
     pub(crate) fn attempts_left(&self) -> u32 {
-        MAX_ATTEMPTS.saturating_sub(self.attempt + 1)
+        self.rules.max_attempts.saturating_sub(self.attempt + 1)
     }
 
     /// Steps begun in this attempt.
     #[must_use]
     pub fn attempt_iterations(&self) -> u32 {
         self.iterations.saturating_sub(self.earlier_iterations)
+    }
+
+    /// Whether the attempt may make another request to its model.
+    pub(crate) fn has_steps_left(&self) -> bool {
+        self.attempt_iterations() < self.max_iterations
     }
 
     /// The wall clock it may take.
@@ -472,107 +541,14 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero_u64(number: &u64) -> bool {
+    *number == 0
+}
+
 fn is_nothing(number: &u64) -> bool {
     *number == 0
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::OutgoingRequest;
-    use crate::toolbox::{ToolEffects, ToolResult};
-
-    fn check_sources(events: Vec<RunEvent>, expected: &[&str]) {
-        let stored = |event| StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event };
-        let created = created(vec![]);
-        let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
-        for event in [RunEvent::Started].into_iter().chain(events) {
-            record.apply(&stored(event)).unwrap();
-        }
-        assert_eq!(record.web_sources, expected);
-        // It was written before the run read anything.
-        assert!(!record.task_is_tainted);
-    }
-
-    fn created(web_sources: Vec<String>) -> RunEvent {
-        RunEvent::Created {
-            agent: AgentName::default(),
-            task: "t".into(),
-            tools: vec![],
-            max_iterations: 20,
-            timeout_ms: 1,
-            grant: Box::default(),
-            key: None,
-            energy: 0.0,
-            approval_required: false,
-            may_ask: false,
-            settled: false,
-            credits: None,
-            skill: None,
-            web_sources,
-            by_model: false,
-        }
-    }
-
-    #[test]
-    fn a_task_that_was_delegated_in_the_sight_of_web_content_is_tainted() {
-        for (web_sources, expected) in [(vec![], false), (vec!["a.example".to_owned()], true)] {
-            let event = created(web_sources);
-            let stored = StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event };
-            let record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored).unwrap();
-            assert_eq!(record.task_is_tainted, expected);
-        }
-    }
-
-    fn intended(tool: &str, open_world: bool) -> RunEvent {
-        RunEvent::ToolIntended {
-            step: 1,
-            call_id: "c".into(),
-            tool: tool.into(),
-            arguments: serde_json::Value::Null,
-            idempotency_key: "k".into(),
-            effects: ToolEffects { open_world, ..ToolEffects::default() },
-            component: None,
-            approval: None,
-            grant: None,
-            reserved: 0,
-            began: None,
-        }
-    }
-
-    fn returned(requests: Vec<OutgoingRequest>) -> RunEvent {
-        RunEvent::ToolReturned {
-            step: 1,
-            call_id: "c".into(),
-            tool: "fetch".into(),
-            result: ToolResult::success("x"),
-            usage: None,
-            requests,
-            notes: vec![],
-            retried: false,
-            recovered: false,
-            credits: None,
-            refused: vec![],
-            held: false,
-        }
-    }
-
-    fn asked(host: &str, status: Option<u16>) -> OutgoingRequest {
-        let text = serde_json::json!({
-            "method": "GET", "url": "u", "host": host, "status": status, "sentBytes": 0, "receivedBytes": 0, "durationMs": 1.0,
-        });
-        serde_json::from_value(text).unwrap()
-    }
-
-    #[test]
-    fn what_was_read_from_the_web_is_known_after_a_restart() {
-        let read =
-            || returned(vec![asked("a.example", Some(200)), asked("b.example", None), asked("a.example", Some(404))]);
-        check_sources(vec![intended("fetch", true), read()], &["a.example"]);
-        check_sources(vec![intended("fetch", true), read(), RunEvent::Resumed], &["a.example"]);
-        // A call that died with the host may have read anything.
-        check_sources(vec![intended("bash", true), RunEvent::Resumed], &["an interrupted call of `bash`"]);
-        check_sources(vec![intended("read", false), RunEvent::Resumed], &[]);
-        check_sources(vec![intended("bash", true), returned(vec![]), RunEvent::Resumed], &[]);
-    }
-}
+mod tests;

@@ -42,7 +42,8 @@ impl RunState {
         let mut conversation = Conversation::default();
         conversation.apply(&first.event);
         let trace = RunTrace::created(&record, task);
-        Ok(Self { record, conversation, trace, ledger: Ledger::default(), guard: LoopGuard::default() })
+        let guard = LoopGuard::new(record.rules);
+        Ok(Self { record, conversation, trace, ledger: Ledger::default(), guard })
     }
 
     /// The state after a whole history.
@@ -73,7 +74,7 @@ impl RunState {
         self.ledger.apply(&self.record.id, &stored.event);
         if matches!(stored.event, RunEvent::Retried { .. }) {
             // A new attempt is judged by its own actions.
-            self.guard = LoopGuard::default();
+            self.guard = LoopGuard::new(self.record.rules);
         }
         let closed = self.conversation.apply(&stored.event);
         let (RunEvent::ToolReturned { tool, result, refused, .. }, Some(call)) = (&stored.event, closed) else {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ReasoningFilter, ToolSpec};
+use llm::{ChatReply, ChatRequest, Delta, Message, Model, ModelError, ReasoningFilter, ToolSpec};
 
 use base::{ContentHash, ErrorCode};
 use grants::RunConsent;
@@ -12,15 +12,16 @@ use serde_json::Value;
 
 use crate::budget::{BudgetExhausted, CreditBudget};
 use crate::call::{CallOutcome, Execution, admit, outcome_unknown};
+use crate::ceiling::{CeilingKind, reached};
 use crate::compact;
 use crate::config::{HEARING, MAX_SIDE_BY_SIDE};
 use crate::consent::ConsentDecision;
 use crate::conversation::{OpenCall, PendingVerdict};
 use crate::drive::{Driver, LoopExit};
-use crate::event::RunEvent;
-use crate::failure::{FailureCategory, RunError};
+use crate::event::{RunEvent, TellReason};
+use crate::failure::RunError;
 use crate::guard::GuardVerdict;
-use crate::host_tools::{ASK_USER, REQUEST_APPROVAL};
+use crate::host_tools::{ASK_USER, REQUEST_APPROVAL, SAVE_CREDENTIAL};
 use crate::journal::{Journal, JournalError};
 use crate::live::LiveEvent;
 use crate::prompt::{self, Prompt};
@@ -45,8 +46,8 @@ impl Driver {
             if let Some(answer) = journal.state().answer_despite_refusals() {
                 return Ok(Some(LoopExit::Answered(answer)));
             }
-            let message = format!("the run reached the iteration cap of {max}");
-            return Ok(Some(LoopExit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))));
+            let error = reached(CeilingKind::Calls, record);
+            return self.at_ceiling(journal, CeilingKind::Calls, 0, error).await.map(Some);
         }
         if step > 1 {
             let heard = tokio::time::timeout(HEARING, self.environment.stepped(&journal.state().trace));
@@ -56,25 +57,27 @@ impl Driver {
                 Err(interrupt) => return self.stop(journal, interrupt).await.map(Some),
             }
         }
-        let left = journal.state().record.budget.as_ref().map(CreditBudget::share_left);
+        let left = journal.state().record.budget.as_ref().and_then(CreditBudget::share_left);
         let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
         let briefing = toolbox.briefing();
         let record = &journal.state().record;
-        let recovery = prompt::recovery(record.attempt, record.failure.as_ref(), record.guidance.as_deref());
+        let recovery = prompt::recovery(record);
         let prompt = Prompt {
             tools: &names,
             briefing: briefing.as_deref(),
             may_ask: record.may_ask,
             settled: record.settled,
             recovery: recovery.as_deref(),
-            budget: left.as_deref(),
             max_iterations: max,
-            step: iteration,
         };
+        let messages = journal.messages(self.config.context_bytes);
+        // A reply that the model goes on with has to come last.
+        let goes_on = matches!(messages.last(), Some(Message::Assistant { .. }));
         let request = ChatRequest {
             system: prompt.render(),
-            messages: journal.messages(self.config.context_bytes),
+            messages,
             tools: specs.to_vec(),
+            note: prompt::note(max, iteration, left.as_deref()).filter(|_| !goes_on),
             // Through all attempts, so that each turn of a recording stands for one step of the run.
             turn: usize::try_from(step.saturating_sub(1)).ok(),
             ..ChatRequest::default()
@@ -82,18 +85,19 @@ impl Driver {
         let bytes = request_bytes(&request);
         // The possible cost of a reply is checked before the request. A driver does one thing at a time, so no other call
         // can spend the budget in between.
-        if let Some(budget) = &record.budget
-            && let Err(exhausted) = budget.affords(self.config.budget.request(bytes))
-        {
-            let error = RunError::new(FailureCategory::BudgetExhausted, exhausted.to_string());
-            return Ok(Some(LoopExit::Failing(error)));
-        }
         let last = record.earlier_iterations + max;
+        if let Some(exit) = self.at_budget(journal, self.config.budget.request(bytes)).await? {
+            return Ok(Some(exit));
+        }
+        if let Some(exit) = self.at_cap(journal, model, bytes).await? {
+            return Ok(Some(exit));
+        }
         self.live.publish_hint(LiveEvent::StepStarted { at: self.books.clock.now(), step, max: last });
         let began = self.books.clock.monotonic();
         let mut filter = ReasoningFilter::default();
         let mut hints = |delta| filter.pass(delta).into_iter().for_each(|delta| self.hint(delta));
-        let replied = self.unless_interrupted(journal, model.chat(&request, &mut hints)).await;
+        let asking = self.within(journal.time_left(), model.chat(&request, &mut hints));
+        let replied = self.hearing(journal, true, asking).await?;
         filter.finish().into_iter().for_each(|delta| self.hint(delta));
         match replied {
             Ok(Ok(reply)) => {
@@ -125,7 +129,7 @@ impl Driver {
     }
 
     fn model_failed(&self, error: &ModelError) -> LoopExit {
-        tracing::warn!(run = %self.run, model = %error.model, kind = ?error.kind, "the model gave no reply");
+        tracing::info!(run = %self.run, model = %error.model, kind = ?error.kind, "the model gave no reply");
         LoopExit::Failing(RunError::model(error))
     }
 
@@ -138,6 +142,13 @@ impl Driver {
     ) -> Result<Option<LoopExit>, JournalError> {
         let conversation = &journal.state().conversation;
         match judge(reply, specs, conversation) {
+            Judgement::Answer(_) if conversation.has_unheard() && journal.state().record.has_steps_left() => {
+                let step = conversation.step();
+                let text =
+                    "your owner said this while you wrote that: take it into account, and answer again".to_owned();
+                journal.stage(RunEvent::Told { step, reason: TellReason::Heard, text })?;
+                Ok(None)
+            }
             Judgement::Answer(text) => Ok(Some(LoopExit::Answered(text))),
             Judgement::Fail(error) => Ok(Some(LoopExit::Failing(error))),
             Judgement::Tell(reason, text) => {
@@ -188,7 +199,8 @@ impl Driver {
         };
         let alone = approval.is_some() || grant.is_some() || !may_be_beside(journal, toolbox, &call, &arguments);
         let action = action_hash(&self.run, &call.call.name, &arguments);
-        self.intend(journal, &call, AdmittedCall { definition, arguments, approval, grant, reserved })?;
+        let component = toolbox.component(definition, &arguments);
+        self.intend(journal, &call, AdmittedCall { definition, component, arguments, approval, grant, reserved })?;
         if !alone {
             self.intend_beside(journal, toolbox, tools, action).await?;
         }
@@ -221,7 +233,9 @@ impl Driver {
             };
             let Ok(reserved) = self.reserved(journal, definition) else { break };
             actions.push(action);
-            self.intend(journal, &call, AdmittedCall { definition, arguments, approval: None, grant: None, reserved })?;
+            let component = toolbox.component(definition, &arguments);
+            let (approval, grant) = (None, None);
+            self.intend(journal, &call, AdmittedCall { definition, component, arguments, approval, grant, reserved })?;
         }
         Ok(())
     }
@@ -235,7 +249,7 @@ impl Driver {
     }
 
     fn intend(&self, journal: &mut Journal, call: &OpenCall, admitted: AdmittedCall<'_>) -> Result<(), JournalError> {
-        let AdmittedCall { definition, arguments, approval, grant, reserved } = admitted;
+        let AdmittedCall { definition, component, arguments, approval, grant, reserved } = admitted;
         let action = action_hash(&self.run, &call.call.name, &arguments);
         journal.stage(RunEvent::ToolIntended {
             step: call.step,
@@ -244,7 +258,7 @@ impl Driver {
             arguments,
             idempotency_key: journal.state().ledger.key(&self.run, action),
             effects: definition.effects,
-            component: definition.component,
+            component,
             approval,
             grant,
             reserved,
@@ -285,7 +299,12 @@ impl Driver {
             };
             execution.run().await
         });
-        let outcomes = futures_util::future::join_all(executions).await;
+        let outcomes = self.hearing(journal, false, futures_util::future::join_all(executions)).await?;
+        // Before the result is durable: if the host stops in between, the call is made again, and this with it.
+        if calls.iter().any(|call| call.call.name == SAVE_CREDENTIAL) {
+            self.environment.withdraw(&self.run).await;
+            journal.rewrite(&|value| toolbox.clean(value)).await?;
+        }
         self.returned(journal, calls.into_iter().zip(outcomes).collect(), recovered).await
     }
 
@@ -381,6 +400,7 @@ impl Driver {
 /// A call that may be made.
 struct AdmittedCall<'a> {
     definition: &'a ToolDefinition,
+    component: Option<ContentHash>,
     arguments: Value,
     /// The consent that the call uses up.
     approval: Option<String>,
@@ -398,8 +418,8 @@ fn may_be_beside(journal: &Journal, toolbox: &dyn Toolbox, call: &OpenCall, argu
 fn request_bytes(request: &ChatRequest) -> usize {
     let messages: usize = request.messages.iter().map(compact::size).sum();
     let tools: usize =
-        request.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len()).sum();
-    request.system.len() + messages + tools
+        request.tools.iter().map(|tool| tool.description.len() + tool.shown().parameters.to_string().len()).sum();
+    request.system.len() + messages + tools + request.note.as_ref().map_or(0, String::len)
 }
 
 /// Puts the reply in order and stages it.

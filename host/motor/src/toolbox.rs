@@ -82,10 +82,20 @@ pub trait Toolbox: Send + Sync {
         CallReview::of(&call)
     }
 
+    /// The component that this call of a tool runs in, for the trace. Default: that of the tool's definition.
+    fn component(&self, tool: &ToolDefinition, _arguments: &Value) -> Option<ContentHash> {
+        tool.component
+    }
+
     /// Whether this call of a tool only reads, as far as the host itself knows: calls of one reply that only read are
     /// made side by side. The declaration of a foreign component is not enough.
     fn only_reads(&self, _tool: &str, _arguments: &Value) -> bool {
         false
+    }
+
+    /// The value without the secrets that the run knows by now. It is used on events that were stored before it knew them.
+    fn clean(&self, value: Value) -> Value {
+        value
     }
 
     /// Calls one tool and waits for its result. A failed call is a result like any other. When the invocation's token

@@ -3,7 +3,7 @@
 //! A fold of the run's events, like everything else about a run; it never decides anything.
 
 use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
-use llm::{Arguments, Usage};
+use llm::{Arguments, MicroUsd, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,6 +59,9 @@ pub struct RunTrace {
     /// The questions it asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionTrace>,
+    /// The messages of the owner while it worked, and beside refusals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owner_messages: Vec<OwnerMessageTrace>,
     /// The approvals it asked for, with their decisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalTrace>,
@@ -91,7 +94,18 @@ pub struct RunTrace {
     /// The energy drained so far.
     pub total_energy_cost: f64,
     /// Tokens and cost of all replies.
+    #[serde(with = "llm::shown_usage")]
+    #[schemars(with = "llm::shown_usage::ShownUsage")]
     pub total_usage: Usage,
+    /// Replies whose price is unknown: the cost is that of the others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_replies: u32,
+    /// The most that it may cost in US dollars; absent without a cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_cap: Option<MicroUsd>,
+    /// The seed of its random numbers and its clock; absent without one (SPEC SIM-1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u32>,
     /// Requests to the model, its retries included.
     pub llm_calls: u32,
     /// Tool calls that have a result.
@@ -142,6 +156,20 @@ pub struct QuestionTrace {
     pub consent: Option<ConsentRecord>,
 }
 
+/// A message of the owner to the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerMessageTrace {
+    /// When it was said.
+    pub at: Timestamp,
+    /// The last step begun then; 0 before the first.
+    pub step: u32,
+    /// Text of the message.
+    pub text: String,
+    /// Whose word it is.
+    pub consent: ConsentRecord,
+}
+
 /// A request for consent and its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -190,6 +218,8 @@ pub struct StepTrace {
     /// The text of the model's reply.
     pub text: String,
     /// Tokens and cost of the reply.
+    #[serde(with = "llm::shown_usage")]
+    #[schemars(with = "llm::shown_usage::ShownUsage")]
     pub usage: Usage,
     /// Milliseconds the model took, retries included.
     pub duration_ms: u64,
@@ -276,6 +306,7 @@ impl RunTrace {
             waiting: None,
             attempts: Vec::new(),
             questions: Vec::new(),
+            owner_messages: Vec::new(),
             approvals: Vec::new(),
             artifacts: Vec::new(),
             skill: record.skill.clone(),
@@ -289,6 +320,9 @@ impl RunTrace {
             total_duration_ms: 0,
             total_energy_cost: record.energy,
             total_usage: Usage::default(),
+            unpriced_replies: 0,
+            usd_cap: record.money.cap,
+            seed: record.grant.seed,
             llm_calls: 0,
             tool_calls: 0,
             errors: 0,
@@ -314,6 +348,7 @@ impl RunTrace {
             waiting: self.waiting.clone(),
             attempts: self.attempts.clone(),
             questions: self.questions.clone(),
+            owner_messages: self.owner_messages.clone(),
             approvals: self.approvals.clone(),
             artifacts: self.artifacts.clone(),
             skill: self.skill.clone(),
@@ -327,6 +362,9 @@ impl RunTrace {
             total_duration_ms: self.total_duration_ms,
             total_energy_cost: self.total_energy_cost,
             total_usage: self.total_usage,
+            unpriced_replies: self.unpriced_replies,
+            usd_cap: self.usd_cap,
+            seed: self.seed,
             llm_calls: self.llm_calls,
             tool_calls: self.tool_calls,
             errors: self.errors,
@@ -381,6 +419,10 @@ impl RunTrace {
                 self.error.clone_from(error);
                 self.changed(stored, record);
             }
+            RunEvent::OwnerSaid { step, text, consent, .. } => {
+                let (at, text, consent) = (stored.at, text.clone(), consent.clone());
+                self.owner_messages.push(OwnerMessageTrace { at, step: *step, text, consent });
+            }
             RunEvent::Asked { question } => {
                 self.questions.push(QuestionTrace { question: question.clone(), answer: None, consent: None });
                 self.changed(stored, record);
@@ -391,6 +433,7 @@ impl RunTrace {
                 }
                 self.changed(stored, record);
             }
+            RunEvent::CeilingRaised { .. } => self.changed(stored, record),
             RunEvent::ApprovalAsked { approval } => {
                 let approval = approval.clone();
                 let undecided =
@@ -462,8 +505,14 @@ impl RunTrace {
         self.total_iterations = record.iterations;
         self.total_duration_ms = u64::try_from(record.elapsed(now).as_millis()).unwrap_or(u64::MAX);
         self.total_energy_cost = record.energy;
-        self.total_usage =
-            Usage { input_tokens: record.input_tokens, output_tokens: record.output_tokens, cost_usd: record.cost_usd };
+        self.total_usage = Usage {
+            input_tokens: record.input_tokens,
+            cached_input_tokens: record.cached_input_tokens,
+            output_tokens: record.output_tokens,
+            cost_usd: record.cost_usd,
+            ..Usage::default()
+        };
+        (self.unpriced_replies, self.usd_cap) = (record.unpriced_replies, record.money.cap);
         self.llm_calls = record.model_calls;
         self.tool_calls = record.tool_calls;
         self.errors = record.errors;

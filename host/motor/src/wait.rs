@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::ceiling::CeilingRaise;
 use crate::request::ShownRequest;
 
 /// The question or approval a parked run waits for.
@@ -72,6 +73,9 @@ pub struct Question {
     /// Where the run had read untrusted content from, which may have put the question into the model's mouth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
+    /// The ceiling that the host asks about; the model has not asked then, and `call_id` is empty (SPEC RUN-16).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingRaise>,
 }
 
 /// A request for the owner's consent.

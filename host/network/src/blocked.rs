@@ -50,6 +50,8 @@ pub enum Rule {
     Staged,
     /// An outward write of such a run that could not be held.
     NotStaged,
+    /// A request to a recorded site, which has no response to it (SPEC HOST-9). Only in tests of authors.
+    NotRecorded,
 }
 
 impl Rule {
@@ -82,6 +84,7 @@ impl Rule {
             Self::NotPlanned => "not_planned",
             Self::Staged => "staged",
             Self::NotStaged => "not_staged",
+            Self::NotRecorded => "not_recorded",
         }
     }
 }

@@ -78,6 +78,14 @@ impl Default for NetworkConfig {
 }
 
 impl NetworkConfig {
+    /// Checks every setting as [`Gate::new`](crate::Gate::new) does. Reads the files of authorities.
+    ///
+    /// # Errors
+    /// With the first that is wrong, by its key.
+    pub fn check(&self) -> Result<(), Refusal> {
+        crate::Gate::new(self).map(|_| ())
+    }
+
     /// The owner's list of private addresses.
     pub(crate) fn private(&self) -> Result<HashSet<SocketAddr>, Refusal> {
         self.private.iter().map(|text| service("private", text)).collect()

@@ -9,7 +9,7 @@ use vault::RunSecrets;
 use crate::carried::CarryLimits;
 use crate::connect::Connector;
 use crate::resolve::{Private, Resolver};
-use crate::{NetworkConfig, Policy, RunExchange, RunNetwork, Stage, Taint};
+use crate::{NetworkConfig, Policy, RecordedSite, RunExchange, RunNetwork, Stage, Taint};
 
 /// Longer than any request may take: a setting beyond it means "for ever", which a clock cannot hold.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -22,6 +22,8 @@ struct GateInner {
     private: Private,
     resolver: Resolver,
     connector: Connector,
+    /// Has the responses in place of all servers, if there is one.
+    recorded: Option<RecordedSite>,
     timeout: Duration,
     connect_timeout: Duration,
     response_header_bytes: usize,
@@ -34,6 +36,18 @@ impl Gate {
     /// # Errors
     /// When a setting is wrong: an address, a pattern, a file of authorities that cannot be read.
     pub fn new(config: &NetworkConfig) -> Result<Self, Refusal> {
+        Self::make(config, None)
+    }
+
+    /// Makes a gate that looks up no name and makes no connection: a recorded site has the responses.
+    ///
+    /// # Errors
+    /// As [`Gate::new`].
+    pub fn recorded(config: &NetworkConfig, site: RecordedSite) -> Result<Self, Refusal> {
+        Self::make(config, Some(site))
+    }
+
+    fn make(config: &NetworkConfig, recorded: Option<RecordedSite>) -> Result<Self, Refusal> {
         config.write_shapes()?;
         config.code_patterns()?;
         let time = |ms: u64| Duration::from_millis(ms).min(MAX_TIMEOUT);
@@ -41,6 +55,7 @@ impl Gate {
             private: config.private()?,
             resolver: Resolver::new(config.resolver()?),
             connector: Connector::new(&config.authorities)?,
+            recorded,
             timeout: time(config.timeout_ms),
             connect_timeout: time(config.connect_timeout_ms),
             response_header_bytes: config.response_header_bytes,
@@ -83,6 +98,10 @@ impl Gate {
 
     pub(crate) fn connector(&self) -> &Connector {
         &self.0.connector
+    }
+
+    pub(crate) fn site(&self) -> Option<&RecordedSite> {
+        self.0.recorded.as_ref()
     }
 
     pub(crate) fn timeout(&self) -> Duration {

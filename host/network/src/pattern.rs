@@ -52,6 +52,12 @@ impl Pattern {
         }
     }
 
+    /// Whether it covers the host of this name, at any port. An invalid name is not covered.
+    #[must_use]
+    pub fn covers_name(&self, name: &str) -> bool {
+        Host::parse(name).is_ok_and(|host| self.covers_host(&host))
+    }
+
     /// Whether it covers a port: the one it names, else those of the web (SPEC NET-2).
     #[must_use]
     pub fn covers_port(&self, port: u16) -> bool {

@@ -14,6 +14,15 @@ use crate::{
     AllowedShape, BlockReason, Excess, GivenValues, Nature, Pattern, Rule, Shape, TaintedWrite, Unit, WebSource,
 };
 
+/// When a run asks its owner about requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// Before each request of the run.
+    EachRequest,
+    /// After it has read from the web: about requests that write, carry a credential or carry much.
+    AfterReading,
+}
+
 /// The network policy of one run. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
@@ -166,6 +175,16 @@ impl Policy {
             return Err(self.asked_always(unit));
         }
         Ok(())
+    }
+
+    /// When the owner may be asked about a request that `writes` does not list; `None`: never.
+    #[must_use]
+    pub fn asks(&self) -> Option<Asks> {
+        match (self.may_ask, self.asks_always, self.tainted_write) {
+            (true, true, _) => Some(Asks::EachRequest),
+            (true, false, TaintedWrite::Ask) => Some(Asks::AfterReading),
+            (true, false, TaintedWrite::Allow | TaintedWrite::Deny) | (false, ..) => None,
+        }
     }
 
     /// Whether a write may be held until the owner sends it: unless it is refused without a question.

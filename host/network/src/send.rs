@@ -147,6 +147,13 @@ impl Exchange<'_> {
         trace: &mut OpenTrace,
     ) -> Result<Box<dyn GateConnection>, GateError> {
         let gate = self.call.run.gate();
+        if let Some(site) = gate.site() {
+            admission.check()?;
+            if self.target.scheme() == Scheme::Http && !permitted.names().is_empty() {
+                return Err(in_clear_text(permitted.names(), self.target).into());
+            }
+            return Ok(site.connect(self.method, self.target, &admission.unit.body)?);
+        }
         let addresses = gate.resolver().addresses(self.target.host()).await?;
         let policy = admission.check()?;
         let addresses = resolve::guard(self.target, &addresses, &policy, gate.private()).map_err(|refused| {

@@ -49,7 +49,7 @@ fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value 
         "model": reference.model,
         "max_tokens": most,
         "stream": true,
-        "messages": messages(&request.messages, reference),
+        "messages": cached(messages(&request.messages, reference), request.note.as_deref()),
     });
     let mut set = |key: &str, value: Value| {
         if let Some(map) = body.as_object_mut() {
@@ -57,10 +57,10 @@ fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value 
         }
     };
     if !request.system.is_empty() {
-        set("system", request.system.as_str().into());
+        set("system", json!([{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]));
     }
     if !request.tools.is_empty() {
-        let tool = |tool: &llm::ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
+        let tool = |tool: &llm::ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.shown().parameters});
         set("tools", request.tools.iter().map(tool).collect());
     }
     if let Some(schema) = &request.response_schema {
@@ -109,6 +109,19 @@ fn messages(messages: &[Message], reference: &ModelRef) -> Vec<Value> {
         }
     }
     turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
+}
+
+/// Asks the API to keep all up to the end of the conversation, which the next request begins with; then the note. The API
+/// caches nothing unasked, and refuses the mark at thinking, which only ends a message of the model.
+fn cached(mut turns: Vec<Value>, note: Option<&str>) -> Vec<Value> {
+    let last = turns.last_mut().filter(|turn| turn.get("role").is_some_and(|role| role == "user"));
+    if let Some(content) = last.and_then(|turn| turn.get_mut("content")?.as_array_mut()) {
+        if let Some(block) = content.last_mut().and_then(Value::as_object_mut) {
+            block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
+        }
+        content.extend(note.map(text_block));
+    }
+    turns
 }
 
 fn text_block(text: &str) -> Value {
@@ -165,6 +178,28 @@ mod tests {
             .map(|message| (message["role"].as_str().unwrap(), message["content"].as_array().unwrap().len()))
             .collect();
         assert_eq!(outline, [("user", 1), ("assistant", 2), ("user", 3)]);
+    }
+
+    #[test]
+    fn all_before_the_note_is_cached() {
+        let reference: ModelRef = "anthropic/x".parse().unwrap();
+        let sent = |messages: Vec<Message>, note: Option<&str>| {
+            let request =
+                ChatRequest { system: "s".into(), messages, note: note.map(Into::into), ..ChatRequest::default() };
+            body(&request, &reference, Writing::default())
+        };
+        let marked = |block: &Value| block.get("cache_control").is_some();
+        let task = || Message::User { text: "task".into() };
+        let reply = Message::Assistant { text: "half".into(), tool_calls: Vec::new(), state: None };
+        let with = sent(vec![task()], Some("one is left"));
+        assert!(marked(&with["system"][0]) && marked(&with["messages"][0]["content"][0]), "{with}");
+        assert_eq!(with["messages"][0]["content"][1], json!({"type": "text", "text": "one is left"}));
+        let without = sent(vec![task()], None);
+        assert_eq!(without["messages"][0]["content"][0], with["messages"][0]["content"][0], "one prefix for both");
+        // The reply that goes on is not marked: it may end with thinking.
+        let paused = sent(vec![task(), reply], Some("one is left"));
+        assert!(!marked(&paused["messages"][1]["content"][0]), "{paused}");
+        assert_eq!(paused["messages"].as_array().map(Vec::len), Some(2), "{paused}");
     }
 
     #[test]

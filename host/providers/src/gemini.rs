@@ -54,7 +54,9 @@ fn thinks(model: &str) -> bool {
 
 fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value {
     let mut config = json!({});
-    let mut body = json!({"contents": contents(&request.messages, reference)});
+    let mut contents = contents(&request.messages, reference);
+    contents.extend(request.note.as_ref().map(|note| json!({"role": "user", "parts": [{"text": note}]})));
+    let mut body = json!({"contents": contents});
     let set = |value: &mut Value, key: &str, new: Value| {
         if let Some(map) = value.as_object_mut() {
             map.insert(key.to_owned(), new);
@@ -64,7 +66,7 @@ fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value 
         set(&mut body, "systemInstruction", json!({"parts": [{"text": request.system}]}));
     }
     if !request.tools.is_empty() {
-        let declaration = |tool: &llm::ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters});
+        let declaration = |tool: &llm::ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.shown().parameters});
         let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
         set(&mut body, "tools", json!([{"functionDeclarations": declarations}]));
     }

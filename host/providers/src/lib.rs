@@ -12,6 +12,8 @@
 //! deviate from the documented API.
 
 mod anthropic;
+#[cfg(test)]
+mod billed;
 mod draft;
 mod failure;
 mod finish;
@@ -31,7 +33,7 @@ use llm::{Model, ModelError, ModelErrorKind, ModelRef, Provider, Replay};
 
 pub use offer::{LocalServer, local_servers, models};
 pub use settings::{
-    Effort, Endpoint, EndpointAddress, ModelLimits, Price, ProviderSettings, Redact, RetryPolicy, StoredKeys, Writing,
+    Effort, Endpoint, EndpointAddress, ModelLimits, ProviderSettings, Redact, RetryPolicy, StoredKeys, Writing,
 };
 
 use crate::failure::Redactor;
@@ -56,7 +58,7 @@ pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<
         deadline: settings.limits.deadline,
         redactor,
         redact: settings.redact.clone(),
-        price: settings.prices.get(&name).copied(),
+        price: settings.prices.of(&name),
     };
     let limits = settings.limits;
     Ok(Arc::new(retrying(match reference.provider {

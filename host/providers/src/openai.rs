@@ -45,6 +45,7 @@ fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value 
         messages.push(json!({"role": "system", "content": request.system}));
     }
     messages.extend(state::messages(&request.messages, reference, message));
+    messages.extend(request.note.as_ref().map(|note| json!({"role": "user", "content": note})));
     let mut body = json!({
         "model": reference.model,
         "messages": messages,
@@ -52,7 +53,8 @@ fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value 
         "stream_options": {"include_usage": true},
     });
     if !request.tools.is_empty() {
-        let tools: Vec<_> = request.tools.iter().map(|tool| json!({"type": "function", "function": tool})).collect();
+        let tools: Vec<_> =
+            request.tools.iter().map(|tool| json!({"type": "function", "function": tool.shown()})).collect();
         set(&mut body, "tools", tools.into());
     }
     if let Some(schema) = &request.response_schema {
@@ -130,6 +132,7 @@ mod tests {
                 description: "d".into(),
                 parameters: json!({"type": "object"}),
             }],
+            note: None,
             response_schema: Some(json!({"type": "object"})),
             turn: None,
         };

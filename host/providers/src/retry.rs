@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use llm::{ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind, ToolSpec};
+use llm::{
+    ChatReply, ChatRequest, Delta, FinishReason, Message, MicroUsd, Model, ModelError, ModelErrorKind, ModelPrice,
+    ToolSpec,
+};
 use tokio::time::Instant;
 
 use crate::draft::OnDelta;
 use crate::failure::{ProviderFailure, Redactor};
-use crate::settings::{Price, Redact, RetryPolicy};
+use crate::settings::{Redact, RetryPolicy};
 
 /// One request to an endpoint.
 #[async_trait::async_trait]
@@ -28,7 +31,7 @@ pub(crate) struct Retrying {
     pub deadline: Duration,
     pub redactor: Redactor,
     pub redact: Redact,
-    pub price: Option<Price>,
+    pub price: Option<ModelPrice>,
 }
 
 #[async_trait::async_trait]
@@ -128,7 +131,7 @@ impl Retrying {
             }
         }
         if reply.usage.cost_usd.is_none() {
-            reply.usage.cost_usd = self.price.map(|price| price.cost(reply.usage));
+            reply.usage.cost_usd = self.price.and_then(|price| price.cost(&reply.usage)).map(MicroUsd::usd);
         }
         if !reply.tool_calls.is_empty() && matches!(reply.finish, FinishReason::Stop | FinishReason::Missing) {
             reply.finish = FinishReason::ToolCalls;

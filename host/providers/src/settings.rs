@@ -1,12 +1,11 @@
 //! Where the endpoints are, their keys, limits and prices. Values come in; the environment is read only through the
 //! function that [`ProviderSettings::from_env`] is given.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Secret;
-use llm::{Provider, Usage};
+use llm::{PriceTable, Provider};
 use serde::{Deserialize, Serialize};
 
 /// One provider's endpoint. Default: its public address, no key.
@@ -35,8 +34,8 @@ pub struct ProviderSettings {
     pub limits: ModelLimits,
     /// When and how often a failed request is made again.
     pub retries: RetryPolicy,
-    /// Prices by `provider/model`, for endpoints that do not report costs.
-    pub prices: BTreeMap<String, Price>,
+    /// Prices by `provider/model`, for endpoints that do not report costs. Default: the table that ships with the program.
+    pub prices: PriceTable,
     /// Values struck out of logged prompts and completions, beside keys. Default: none.
     pub redact: Redact,
     /// Keys that the environment does not have. Default: none.
@@ -176,22 +175,6 @@ impl Default for RetryPolicy {
     }
 }
 
-/// The price of a model in US dollars for a million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Price {
-    /// Tokens of the prompt.
-    pub input: f64,
-    /// Tokens of the reply.
-    pub output: f64,
-}
-
-impl Price {
-    pub(crate) fn cost(self, usage: Usage) -> f64 {
-        // Token counts are far below 2^52.
-        (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6
-    }
-}
-
 /// The address of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointAddress {
@@ -261,6 +244,19 @@ impl ProviderSettings {
             return Err(RequiredSettings::Key { provider, variable: target.key_variable });
         }
         Ok(target)
+    }
+
+    /// Checks that text is an address of this provider, as connecting to it does.
+    ///
+    /// # Errors
+    /// With the reason, without the text.
+    pub fn check_address(provider: Provider, url: &str) -> Result<(), String> {
+        let mut settings = Self::default();
+        if let Some(endpoint) = settings.endpoint_mut(provider) {
+            endpoint.base_url = Some(url.to_owned());
+        }
+        let target = settings.place(provider).map_err(|missing| missing.to_string())?;
+        crate::http::base_url(&target.base_url).map(|_| ())
     }
 
     /// The address of a provider, and whether it has a key. `None` if its address is not known.

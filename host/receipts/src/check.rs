@@ -9,7 +9,7 @@ use base::ContentHash;
 
 use crate::directory::directory_hash;
 use crate::tree::{FoundEntry, Odd, TreeError, sum, walk};
-use crate::{SignedReceipt, VerifyError};
+use crate::{ReceiptArtifact, SignedReceipt, VerifyError};
 
 /// Files that a directory may hold beside the artifacts.
 const MAX_OTHERS: u64 = 100_000;
@@ -23,40 +23,48 @@ pub struct ArtifactsReport {
     pub others: Vec<String>,
 }
 
+/// Verifies that a directory holds every artifact, unchanged.
+///
+/// # Errors
+/// The first that is missing or changed, or why it cannot be told.
+pub fn artifacts_are(artifacts: &[ReceiptArtifact], directory: &Path) -> Result<ArtifactsReport, VerifyError> {
+    let mut wanted = BTreeMap::new();
+    for artifact in artifacts {
+        if wanted.insert(artifact.path.as_str(), artifact).is_some() {
+            return Err(VerifyError::ArtifactTwice { path: artifact.path.clone() });
+        }
+    }
+    let verified = wanted.len();
+    let mut others = BTreeSet::new();
+    let most = MAX_OTHERS.saturating_add(2 * verified as u64);
+    let none = |_: &str| false;
+    let read = walk(directory, most, Odd::Ignored, none, |FoundEntry { path, mut file }| {
+        let Some(artifact) = wanted.remove(path.as_str()) else {
+            others.insert(path);
+            return Ok(());
+        };
+        // One byte more than there should be tells a longer file.
+        let found = sum(&mut file, artifact.bytes.saturating_add(1))
+            .map_err(|source| VerifyError::Artifacts(TreeError::Io { path: path.clone(), source }))?;
+        if (found.bytes, found.hash) == (artifact.bytes, artifact.hash) {
+            return Ok(());
+        }
+        Err(VerifyError::ArtifactChanged { path, expected: artifact.hash, found: found.hash })
+    });
+    match (read, wanted.into_keys().next()) {
+        (Err(error), _) => Err(error),
+        (Ok(()), Some(path)) => Err(VerifyError::ArtifactMissing { path: path.to_owned() }),
+        (Ok(()), None) => Ok(ArtifactsReport { verified, others: others.into_iter().collect() }),
+    }
+}
+
 impl SignedReceipt {
-    /// Verifies that a directory holds every artifact, unchanged.
+    /// [`artifacts_are`] for the artifacts of this receipt.
     ///
     /// # Errors
-    /// The first that is missing or changed, or why it cannot be told.
+    /// As there.
     pub fn artifacts_are(&self, directory: &Path) -> Result<ArtifactsReport, VerifyError> {
-        let mut wanted = BTreeMap::new();
-        for artifact in &self.receipt().artifacts {
-            if wanted.insert(artifact.path.as_str(), artifact).is_some() {
-                return Err(VerifyError::ArtifactTwice { path: artifact.path.clone() });
-            }
-        }
-        let verified = wanted.len();
-        let mut others = BTreeSet::new();
-        let most = MAX_OTHERS.saturating_add(2 * verified as u64);
-        let none = |_: &str| false;
-        let read = walk(directory, most, Odd::Ignored, none, |FoundEntry { path, mut file }| {
-            let Some(artifact) = wanted.remove(path.as_str()) else {
-                others.insert(path);
-                return Ok(());
-            };
-            // One byte more than there should be tells a longer file.
-            let found = sum(&mut file, artifact.bytes.saturating_add(1))
-                .map_err(|source| VerifyError::Artifacts(TreeError::Io { path: path.clone(), source }))?;
-            if (found.bytes, found.hash) == (artifact.bytes, artifact.hash) {
-                return Ok(());
-            }
-            Err(VerifyError::ArtifactChanged { path, expected: artifact.hash, found: found.hash })
-        });
-        match (read, wanted.into_keys().next()) {
-            (Err(error), _) => Err(error),
-            (Ok(()), Some(path)) => Err(VerifyError::ArtifactMissing { path: path.to_owned() }),
-            (Ok(()), None) => Ok(ArtifactsReport { verified, others: others.into_iter().collect() }),
-        }
+        artifacts_are(&self.receipt().artifacts, directory)
     }
 
     /// Verifies that a directory holds the skill in the version that was used.

@@ -14,21 +14,30 @@ use crate::tree::{Odd, TreeError, TreeLimits, sums};
 /// The one file of a skill that does not count: the owner's policy for it, which names the hash.
 pub const POLICY: &str = "policy.json";
 
+/// The history of a repository at the top of a skill. It is no part of the skill: not hashed, not given to runs.
+pub const HISTORY: &str = ".git";
+
+/// Whether a path is [`HISTORY`] or lies in it.
+#[must_use]
+pub fn is_history(path: &str) -> bool {
+    path.strip_prefix(HISTORY).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 const HEADING: &[u8] = b"motor directory 1\n";
 /// Far more than a skill has.
 const BOUNDS: TreeLimits = TreeLimits { entries: 10_000, bytes: 512 << 20 };
 
-/// The hash of every file in a directory but [`POLICY`] at its top.
+/// The hash of every file in a directory but [`POLICY`] and [`HISTORY`] at its top.
 ///
 /// # Errors
 /// When it cannot be read as a whole, or has something that is neither a file nor a directory.
 pub fn directory_hash(directory: &Path) -> Result<ContentHash, TreeError> {
-    let found = sums(directory, BOUNDS, Odd::Refused, |path| path == POLICY)?;
+    let found = sums(directory, BOUNDS, Odd::Refused, |path| path == POLICY || is_history(path))?;
     Ok(files_hash(found.iter().map(|(path, sum)| (path.as_str(), &sum.hash))))
 }
 
 /// The same hash over files that are known already: path and hash of the content, in order of the bytes of the paths,
-/// without [`POLICY`].
+/// without [`POLICY`] and [`HISTORY`].
 pub fn files_hash<'a>(files: impl IntoIterator<Item = (&'a str, &'a ContentHash)>) -> ContentHash {
     let mut hasher = ContentHasher::default();
     hasher.update(HEADING);
@@ -88,10 +97,19 @@ mod tests {
         let hash = directory_hash(first.path()).unwrap();
         let other = tree(files);
         fs::write(other.path().join(POLICY), "{}").unwrap();
-        fs::create_dir(other.path().join("empty")).unwrap();
+        fs::create_dir_all(other.path().join("empty")).unwrap();
+        fs::create_dir_all(other.path().join(".git/hooks")).unwrap();
+        fs::write(other.path().join(".git/hooks/post-checkout"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", other.path().join(".git/link")).unwrap();
         fs::set_permissions(other.path().join("bin/a"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::File::open(other.path().join("bin/a")).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(directory_hash(other.path()).unwrap(), hash);
+        for path in [".git", ".git/config"] {
+            assert!(is_history(path), "{path}");
+        }
+        for path in [".gitignore", ".github/x", "a/.git", "git"] {
+            assert!(!is_history(path), "{path}");
+        }
         // A policy further down is a file like any other.
         fs::write(other.path().join("bin").join(POLICY), "{}").unwrap();
         assert_ne!(directory_hash(other.path()).unwrap(), hash);

@@ -13,12 +13,12 @@ mod receipt;
 mod signed;
 pub mod tree;
 
-pub use check::ArtifactsReport;
-pub use directory::{POLICY, directory_hash, files_hash};
+pub use check::{ArtifactsReport, artifacts_are};
+pub use directory::{HISTORY, POLICY, directory_hash, files_hash, is_history};
 pub use error::VerifyError;
 pub use key::{KeyError, PublicKey, SigningKey};
 pub use receipt::{
     Energy, Issuer, Receipt, ReceiptAction, ReceiptAnswer, ReceiptApproval, ReceiptArtifact, ReceiptComponent,
-    ReceiptHost, ReceiptOutcome, Skill, StatusCount, Task, Tokens, VERSION,
+    ReceiptHost, ReceiptOutcome, SEEDED_VERSION, Skill, StatusCount, Task, Tokens, VERSION,
 };
 pub use signed::{MAX_BYTES, SignedReceipt};

@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the form. A field that is added or changes its meaning is another version.
 pub const VERSION: u32 = 1;
+/// The version of the form with a seed, which only a run with one has: programs that know no seeds read all others.
+pub const SEEDED_VERSION: u32 = 2;
 
 /// The origin of a result. JSON in camel case, times in milliseconds since the epoch, unknown values left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Receipt {
-    /// The version of the form, [`VERSION`].
+    /// The version of the form: [`VERSION`], or [`SEEDED_VERSION`] with a seed.
     pub version: u32,
     /// Id of the run.
     pub run_id: RunId,
@@ -26,6 +28,9 @@ pub struct Receipt {
     pub status: ReceiptOutcome,
     /// How often it was begun: 1, and one more for each retry.
     pub attempts: u32,
+    /// The seed of its random numbers and its clock (SPEC SIM-1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u32>,
     /// When it was accepted.
     pub created_at: Timestamp,
     /// When it was first taken up.
@@ -68,6 +73,14 @@ pub struct Receipt {
     pub cost_micro_usd: Option<u64>,
     /// Who says all this.
     pub issuer: Issuer,
+}
+
+impl Receipt {
+    /// The version of the form of a receipt with this seed, or with none.
+    #[must_use]
+    pub fn version_of(seed: Option<u32>) -> u32 {
+        if seed.is_some() { SEEDED_VERSION } else { VERSION }
+    }
 }
 
 /// The task of a run.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::key::ReceiptSignature;
-use crate::{PublicKey, Receipt, SigningKey, VERSION, VerifyError};
+use crate::{PublicKey, Receipt, SEEDED_VERSION, SigningKey, VERSION, VerifyError};
 
 /// The largest receipt, in bytes. One with 10,000 artifacts has about three million.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -54,12 +54,16 @@ impl SignedReceipt {
         }
         // A newer form would otherwise be refused for an unknown field.
         if let Ok(Glance { receipt: GlanceReceipt { version } }) = serde_json::from_slice(bytes)
-            && version != VERSION
+            && ![VERSION, SEEDED_VERSION].contains(&version)
         {
-            return Err(VerifyError::Version { found: version, known: VERSION });
+            return Err(VerifyError::Version { found: version, known: SEEDED_VERSION });
         }
         // Typed all the way down: deep nesting, or a duplicate key, is an error of the parser.
         let envelope: Envelope = serde_json::from_slice(bytes).map_err(malformed)?;
+        let (found, known) = (envelope.receipt.version, Receipt::version_of(envelope.receipt.seed));
+        if found != known {
+            return Err(VerifyError::Version { found, known });
+        }
         let signed = Self(envelope);
         let written = signed.text()?;
         if written.as_bytes() != bytes {

@@ -1,10 +1,11 @@
 //! One call of one guest: a sandbox slot, a fresh store, fuel, supervision, and the outcome.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
 
@@ -28,7 +29,7 @@ where
     S: Send + 'static,
     W: AsyncFnOnce(&mut Store<S>) -> wasmtime::Result<T>,
 {
-    let _place = match place(runtime, limits, cancel).await {
+    let _place = match place(runtime.places(), limits, cancel).await {
         Ok(place) => place,
         Err(outcome) => return (outcome, CallUsage::default()),
     };
@@ -40,12 +41,14 @@ where
 const LATE: Duration = Duration::from_secs(10);
 
 /// Runs `work` as [`run`] does, on a thread of its own, and then `settle` on it. The guest's operations on files block that
-/// thread only, and need no others: handing each operation to another thread costs ten times the operation.
+/// thread only, and need no others: handing each operation to another thread costs ten times the operation. `places` are
+/// those of the runtime for calls or for scripts.
 ///
 /// # Errors
 /// An outcome, if the guest did not run.
 pub(crate) async fn run_apart<S, T, E, R>(
     runtime: &Runtime,
+    places: &Arc<Semaphore>,
     mut store: Store<S>,
     limits: &Limits,
     cancel: &CancellationToken,
@@ -57,7 +60,7 @@ where
     R: Send + 'static,
 {
     // Before the thread: calls that wait take none.
-    let place = place(runtime, limits, cancel).await?;
+    let place = place(places, limits, cancel).await?;
     let (runtime, limits, cancel) = (runtime.clone(), *limits, cancel.child_token());
     // A caller that goes away ends the guest.
     let _ends = cancel.clone().drop_guard();
@@ -81,11 +84,11 @@ where
 }
 
 async fn place<T, E>(
-    runtime: &Runtime,
+    places: &Arc<Semaphore>,
     limits: &Limits,
     cancel: &CancellationToken,
 ) -> Result<OwnedSemaphorePermit, Outcome<T, E>> {
-    match supervise(runtime.places().clone().acquire_owned(), limits.deadline(), cancel).await {
+    match supervise(places.clone().acquire_owned(), limits.deadline(), cancel).await {
         SupervisedCall::Done(Ok(place)) => Ok(place),
         SupervisedCall::Cancelled => Err(Outcome::Cancelled),
         SupervisedCall::Done(Err(_)) => Err(Outcome::HostFault("the engine is closed".into())),

@@ -1,11 +1,12 @@
 //! The sandbox for model-written code (SPEC CODE-1 to CODE-5).
 //!
-//! JavaScript runs in an engine that is itself a component: pre-initialised, a fresh instance for each program. There
-//! are two kinds. The isolated one has an empty import list and an empty linker, so there is nothing to reach. The
+//! JavaScript and Python run in engines that are components themselves: pre-initialised, a fresh instance for each program.
+//! There are two kinds of each. The isolated one has an empty import list and an empty linker, so there is nothing to reach. The
 //! connected one, for runs that were granted domains or files, is linked like a tool and reaches only its
 //! [`CodeAccess`] (SPEC CODE-6, CODE-7). Failures are returned as codes, never thrown.
 
 mod connected;
+pub(crate) mod script;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use std::time::Duration;
 use base::CredentialName;
 use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
 use network::{BlockReason, RequestTrace};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
 use wasmtime::component::Linker;
@@ -32,6 +34,7 @@ use crate::state::CallState;
 use crate::{Limit, LimitExceeded};
 
 pub use connected::CodeAccess;
+pub use script::{ScriptEngine, ScriptSandbox};
 
 /// Maximum size of a result, in bytes of JSON (SPEC CODE-2).
 pub const MAX_RESULT_BYTES: u32 = 32 * 1024;
@@ -44,12 +47,6 @@ pub(crate) const MARKER: &str = "…[truncated: ";
 const MARKER_BYTES: usize = 64;
 /// Maximum size of the source, in bytes.
 pub const MAX_SOURCE_BYTES: usize = 1 << 20;
-/// The shortest timeout of a program (SPEC CODE-2).
-pub const MIN_TIMEOUT: Duration = Duration::from_millis(100);
-/// The longest timeout of a program outside a run (SPEC CODE-2).
-pub const MAX_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest timeout of a program inside an agentic run (SPEC CODE-2).
-pub const MAX_TIMEOUT_IN_RUN: Duration = Duration::from_secs(30);
 
 /// The engine, linked and ready. Cheap to clone.
 #[derive(Clone)]
@@ -57,6 +54,7 @@ pub struct CodeSandbox {
     runtime: Runtime,
     component: Component,
     engine: Engine,
+    language: Language,
 }
 
 /// An engine with its linker. An isolated engine has no surroundings.
@@ -66,10 +64,32 @@ enum Engine {
     Connected(Arc<CodePre<CallState>>),
 }
 
+/// The language of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// JavaScript (ES2023), the default.
+    #[default]
+    JavaScript,
+    /// Python 3.14 with its standard library.
+    Python,
+}
+
+impl Language {
+    /// All of them, by the names that callers write.
+    pub const NAMES: [(&str, Self); 2] = [("javascript", Self::JavaScript), ("python", Self::Python)];
+
+    /// The language with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, language)| *language)
+    }
+}
+
 /// One program to run.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The JavaScript source text, at most [`MAX_SOURCE_BYTES`].
+    /// The source text, at most [`MAX_SOURCE_BYTES`].
     pub source: String,
     /// Wall-clock timeout; clamped by the caller.
     pub timeout: Duration,
@@ -175,10 +195,21 @@ impl CodeSandbox {
     /// If the component is not such an engine.
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         let pre = linked(component, &Linker::new(component.compiled.engine()))?;
-        Ok(Self { runtime: runtime.clone(), component: component.clone(), engine: Engine::Isolated(pre) })
+        Ok(Self {
+            runtime: runtime.clone(),
+            component: component.clone(),
+            engine: Engine::Isolated(pre),
+            language: Language::default(),
+        })
     }
 
-    /// The component of the JavaScript engine.
+    /// The same, as an engine for programs in this language. Default: JavaScript.
+    #[must_use]
+    pub fn speaking(self, language: Language) -> Self {
+        Self { language, ..self }
+    }
+
+    /// The component of the engine.
     #[must_use]
     pub fn component(&self) -> &Component {
         &self.component
@@ -198,7 +229,7 @@ impl CodeSandbox {
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> CodeReport {
-        if let Some(error) = refuse(program) {
+        if let Some(error) = refuse(self.language, program) {
             return report(Err(error), CallUsage::default());
         }
         let limits = limits.with_deadline(program.timeout);
@@ -255,12 +286,12 @@ fn settle(outcome: Outcome<wit::Report, std::convert::Infallible>, usage: CallUs
     }
 }
 
-fn refuse(program: &Program) -> Option<CodeError> {
+fn refuse(language: Language, program: &Program) -> Option<CodeError> {
     if program.source.len() > MAX_SOURCE_BYTES {
         let message = format!("the code has {} bytes; at most {MAX_SOURCE_BYTES} are accepted", program.source.len());
         return Some(CodeError::new(CodeErrorCode::Limit, message));
     }
-    let pattern = program.guard.then(|| guard::blocked(&program.source)).flatten()?;
+    let pattern = program.guard.then(|| guard::blocked(language, &program.source)).flatten()?;
     let message = format!("code contains the disallowed pattern `{pattern}`; nothing outside the sandbox is reachable");
     Some(CodeError::new(CodeErrorCode::Blocked, message))
 }

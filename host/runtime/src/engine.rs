@@ -33,6 +33,12 @@ const MAX_TABLES: u32 = 32;
 /// Host stack below a guest's, for a host function that is called from the deepest guest frame.
 const HOST_STACK_BYTES: usize = 512 * 1024;
 
+/// Places for scripts that a call hands to another engine: it keeps its own place meanwhile, so those must be others. A
+/// quarter of `sandboxes`; further scripts wait.
+const fn script_places(sandboxes: u32) -> u32 {
+    sandboxes.div_ceil(4)
+}
+
 /// Configuration of the engines of a process: the section `[engine]`, and the settings that come from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -95,6 +101,7 @@ struct RuntimeInner {
     untrusted: OnceLock<Engine>,
     config: EngineConfig,
     places: Arc<Semaphore>,
+    scripts: Arc<Semaphore>,
     compiling: Lanes,
     inspecting: Lanes,
     verdicts: Verdicts,
@@ -124,6 +131,7 @@ impl Runtime {
             bundled: pooled(&config, ComponentOrigin::Bundled)?,
             untrusted: OnceLock::new(),
             places: Arc::new(Semaphore::new(config.sandboxes as usize)),
+            scripts: Arc::new(Semaphore::new(script_places(config.sandboxes) as usize)),
             compiling: Lanes::new(MAX_COMPILING),
             inspecting: Lanes::new(MAX_INSPECTING),
             verdicts: Verdicts::default(),
@@ -151,6 +159,10 @@ impl Runtime {
 
     pub(crate) fn places(&self) -> &Arc<Semaphore> {
         &self.0.places
+    }
+
+    pub(crate) fn scripts(&self) -> &Arc<Semaphore> {
+        &self.0.scripts
     }
 
     pub(crate) fn compiling(&self) -> &Lanes {
@@ -206,7 +218,7 @@ pub(crate) fn common_config(origin: ComponentOrigin, cache: Option<&Path>) -> wa
 
 fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    let sandboxes = config.sandboxes;
+    let sandboxes = config.sandboxes.saturating_add(script_places(config.sandboxes));
     // No component may take more than its slot's share of the pool, or other slots would run short.
     pool.total_component_instances(sandboxes)
         .total_core_instances(sandboxes * MAX_CORE_INSTANCES)

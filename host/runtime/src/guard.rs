@@ -7,7 +7,22 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The blocked constructs: a pattern, and its name in the message.
+use crate::Language;
+
+/// The constructs of Python, which are modules and functions that could only fail there.
+const BLOCKED_IN_PYTHON: [(&str, &str); 6] = [
+    (
+        r"\b(?:import|from)\s+(?:subprocess|ctypes|socket|multiprocessing|pty|posix)\b",
+        "import of a module for processes or sockets",
+    ),
+    (r"\bos\s*\.\s*(?:system|popen|exec\w*|spawn\w*|fork\w*|kill)\b", "os.system"),
+    (r"\b__import__\s*\(", "__import__()"),
+    (r"\b__subclasses__\b", "__subclasses__"),
+    (r"\b__globals__\b", "__globals__"),
+    (r"\b__builtins__\b", "__builtins__"),
+];
+
+/// The constructs of JavaScript: a pattern, and its name in the message.
 const BLOCKED: [(&str, &str); 10] = [
     (r"\bimport\s*\(", "dynamic import()"),
     (r"\brequire\s*\(", "require()"),
@@ -21,24 +36,37 @@ const BLOCKED: [(&str, &str); 10] = [
     (r#"\[\s*["'`]constructor["'`]\s*\]"#, "[\"constructor\"]"),
 ];
 
-static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
-    // The patterns are constants: a test compiles every one of them.
-    BLOCKED.iter().filter_map(|(pattern, name)| Regex::new(pattern).ok().map(|regex| (regex, *name))).collect()
-});
+type Patterns = Vec<(Regex, &'static str)>;
+
+/// The patterns are constants: a test compiles every one of them.
+fn compiled(patterns: &[(&str, &'static str)]) -> Patterns {
+    patterns.iter().filter_map(|(pattern, name)| Regex::new(pattern).ok().map(|regex| (regex, *name))).collect()
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| compiled(&BLOCKED));
+static PATTERNS_OF_PYTHON: LazyLock<Patterns> = LazyLock::new(|| compiled(&BLOCKED_IN_PYTHON));
 
 /// The name of the first disallowed construct in `source`, if any.
 #[must_use]
-pub fn blocked(source: &str) -> Option<&'static str> {
-    PATTERNS.iter().find(|(pattern, _)| pattern.is_match(source)).map(|(_, name)| *name)
+pub fn blocked(language: Language, source: &str) -> Option<&'static str> {
+    let patterns = match language {
+        Language::JavaScript => &PATTERNS,
+        Language::Python => &PATTERNS_OF_PYTHON,
+    };
+    patterns.iter().find(|(pattern, _)| pattern.is_match(source)).map(|(_, name)| *name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn blocked(source: &str) -> Option<&'static str> {
+        super::blocked(Language::JavaScript, source)
+    }
+
     #[test]
     fn every_pattern_compiles() {
-        assert_eq!(PATTERNS.len(), BLOCKED.len());
+        assert_eq!((PATTERNS.len(), PATTERNS_OF_PYTHON.len()), (BLOCKED.len(), BLOCKED_IN_PYTHON.len()));
     }
 
     #[test]
@@ -98,6 +126,32 @@ mod tests {
             assert_eq!(blocked(lookalike), None, "{lookalike}");
         }
         for (_, name) in BLOCKED {
+            assert!(rows.iter().any(|(_, tested, _)| *tested == name), "{name} has no row");
+        }
+    }
+
+    #[test]
+    fn each_construct_of_python_is_named_and_its_lookalike_passes() {
+        let rows = [
+            ("import subprocess", "import of a module for processes or sockets", "important = 'subprocess'"),
+            ("from ctypes import *", "import of a module for processes or sockets", "import socketserver"),
+            ("os.system('ls')", "os.system", "os.systems = 1"),
+            ("os . execv('x', [])", "os.system", "pos.system(1)"),
+            ("__import__('os')", "__import__()", "import importlib"),
+            ("().__class__.__base__.__subclasses__()", "__subclasses__", "subclasses = []"),
+            ("f.__globals__", "__globals__", "globals()"),
+            ("__builtins__['open']", "__builtins__", "import builtins"),
+        ];
+        for (source, name, lookalike) in rows {
+            assert_eq!(super::blocked(Language::Python, source), Some(name), "{source}");
+            assert_eq!(super::blocked(Language::Python, lookalike), None, "{lookalike}");
+        }
+        assert_eq!(
+            super::blocked(Language::Python, "constructor['x'] = eval('1')"),
+            None,
+            "the words of another language"
+        );
+        for (_, name) in BLOCKED_IN_PYTHON {
             assert!(rows.iter().any(|(_, tested, _)| *tested == name), "{name} has no row");
         }
     }

@@ -16,6 +16,7 @@ mod types;
 use std::collections::BTreeSet;
 
 use base::ContentHash;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::{Encoding, Parser, Payload, types::TypesRef};
@@ -72,7 +73,7 @@ impl Kind {
 }
 
 /// One interface that a component imports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Import {
     /// Full name, such as `wasi:io/streams@0.2.6`.
     pub name: String,
@@ -81,7 +82,7 @@ pub struct Import {
 }
 
 /// One interface or function that a component exports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Export {
     /// Full name, such as `motor:host/tools@0.1.1`.
     pub name: String,

@@ -31,7 +31,10 @@ pub mod worker;
 
 pub use capabilities::workspace::{Access, Workspace, WorkspaceCall};
 pub use capabilities::{Limit, LimitExceeded, Note, NoteSink};
-pub use code::{CodeAccess, CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program};
+pub use code::{
+    CodeAccess, CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Language, Program, ScriptEngine,
+    ScriptSandbox,
+};
 pub use engine::{EngineConfig, Runtime};
 pub use inspect::{FunctionTool, Inspection, Kind, UnmappedFunction, inspect};
 pub use limits::Limits;
@@ -39,6 +42,8 @@ pub use load::Component;
 pub use load_error::{ComponentOrigin, LoadError};
 pub use outcome::{CallReport, CallUsage, Outcome, ToolError, Trap};
 pub use reflector::{
-    AssessmentProposal, BeliefProposal, ReflectionPrompt, ReflectionProposals, ReflectorCall, ReflectorComponent,
+    AssessmentProposal, BeliefProposal, CommitmentProposal, DirectiveProposal, GuidanceProposals, ReflectionPrompt,
+    ReflectionProposals, ReflectorCall, ReflectorComponent,
 };
+pub use state::Seeded;
 pub use tool::{Effects, SkillAbout, ToolCall, ToolComponent, ToolDescription};

@@ -84,7 +84,26 @@ limits! {
     http_header_bytes: 64 << 10,
 }
 
+/// The least memory of a call that the bundled tools run with: the shell begins with 2.3 MiB.
+const MIN_MEMORY_BYTES: u64 = 4 << 20;
+
 impl Limits {
+    /// Checks that a call of a bundled tool can begin with these limits as the host's own.
+    ///
+    /// # Errors
+    /// With the first that is too low, in words that name the key and its range.
+    pub fn check(&self) -> Result<(), String> {
+        let least = [
+            ("fuel", self.fuel, 1),
+            ("deadline_ms", self.deadline_ms, 1),
+            ("memory_bytes", self.memory_bytes, MIN_MEMORY_BYTES),
+        ];
+        let low = least.into_iter().find(|(_, value, least)| value < least);
+        low.map_or(Ok(()), |(key, value, least)| {
+            Err(format!("`limits.{key}` is {value}: use a whole number, at least {least}"))
+        })
+    }
+
     /// The same limits with another deadline.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {

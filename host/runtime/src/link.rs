@@ -17,6 +17,7 @@ use wasmtime_wasi::cli::WasiCli;
 use wasmtime_wasi::clocks::WasiClocks;
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 
+use crate::code::script;
 use crate::inspect::Capability;
 use crate::state::CallState;
 
@@ -73,6 +74,7 @@ pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wa
                 outbound::add_to_linker::<S, HasOutbound>(l, S::outbound)?;
             }
             Capability::Credentials => credentials::add_to_linker::<S, HasCredentials>(l, S::credentials)?,
+            Capability::Scripts => script::add_to_linker(l)?,
             Capability::CommandLine => {
                 cli::exit::add_to_linker::<S, WasiCli>(l, S::cli)?;
                 cli::environment::add_to_linker::<S, WasiCli>(l, S::cli)?;

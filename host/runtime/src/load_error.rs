@@ -104,6 +104,15 @@ pub enum LoadError {
         /// The interface that is missing.
         wanted: Cow<'static, str>,
     },
+    /// An interface of ours is exported in part, or with other types.
+    #[error(
+        "the component's export `motor:host/tools` is not that of `motor:host` {HOST_VERSION}: {message}; export all of it, \
+         as `wit/tools.wit` has it"
+    )]
+    NotExported {
+        /// The engine's message: the function that is missing or different.
+        message: String,
+    },
     /// None of its exports can be called as a tool.
     #[error(
         "the component offers no tools: {why}; export `motor:host/tools`, `wasi:cli/run`, or a function whose types are \

@@ -87,6 +87,8 @@ pub struct CallReport<T, E> {
     pub outcome: Outcome<T, E>,
     /// Fuel, memory, host calls and time used.
     pub usage: CallUsage,
+    /// The exit status of a command that ended by itself; `None` for any other call, and if the host ended it.
+    pub exit_status: Option<i32>,
     /// Standard output and error, bounded.
     pub stdio: String,
     /// Network requests of the call, in order.
@@ -100,7 +102,15 @@ pub struct CallReport<T, E> {
 impl<T, E> CallReport<T, E> {
     /// A call without output and requests.
     pub(crate) fn of(outcome: Outcome<T, E>, usage: CallUsage) -> Self {
-        Self { outcome, usage, stdio: String::new(), requests: Vec::new(), last_refusal: None, withheld: Vec::new() }
+        Self {
+            outcome,
+            usage,
+            exit_status: None,
+            stdio: String::new(),
+            requests: Vec::new(),
+            last_refusal: None,
+            withheld: Vec::new(),
+        }
     }
 
     /// A call that failed before it began.
@@ -113,6 +123,7 @@ impl<T, E> CallReport<T, E> {
         CallReport {
             outcome: change(self.outcome),
             usage: self.usage,
+            exit_status: self.exit_status,
             stdio: self.stdio,
             requests: self.requests,
             last_refusal: self.last_refusal,

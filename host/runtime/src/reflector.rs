@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use bindings::guiding_reflector::GuidingReflectorPre;
+use bindings::guiding_reflector::exports::motor::host::guidance;
 use bindings::log;
 use bindings::reflector::ReflectorPre;
 use bindings::reflector::exports::motor::host::reflection as wit;
@@ -26,6 +28,8 @@ use crate::{Limit, LimitExceeded};
 
 /// The only import of a reflector, in any version that this host speaks.
 const LOG: &str = "motor:host/log@";
+/// The export of a reflector that also reads guidance. One of an earlier version has none.
+const GUIDANCE: &str = "motor:host/guidance@";
 
 /// A reflector, linked and ready. Cheap to clone.
 #[derive(Clone)]
@@ -33,6 +37,8 @@ pub struct ReflectorComponent {
     runtime: Runtime,
     component: Component,
     pre: Arc<ReflectorPre<CallState>>,
+    /// The same component, if it exports `motor:host/guidance`.
+    guiding: Option<Arc<GuidingReflectorPre<CallState>>>,
 }
 
 /// A prompt that a reflector built: untrusted text.
@@ -79,6 +85,45 @@ pub struct BeliefProposal {
     pub peer: Option<String>,
 }
 
+/// Further proposals that a reflector read: untrusted text and numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuidanceProposals {
+    /// Promises with a time.
+    pub commitments: Vec<CommitmentProposal>,
+    /// The keys of commitments that ended, each with whether it was kept.
+    pub closings: Vec<(String, bool)>,
+    /// Advice to the main loop.
+    pub directives: Vec<DirectiveProposal>,
+    /// How the agent drifts from its soul.
+    pub drift: Vec<String>,
+}
+
+/// A promise with a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitmentProposal {
+    /// The key that names it.
+    pub key: String,
+    /// The promise as text.
+    pub text: String,
+    /// Whether the peer promised; otherwise the agent did.
+    pub by_peer: bool,
+    /// The id that the reflector names.
+    pub peer: String,
+    /// Minutes from the time of the facts.
+    pub due_in_minutes: i64,
+}
+
+/// Advice that is proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectiveProposal {
+    /// The key that names it.
+    pub key: String,
+    /// The advice for the prompt.
+    pub text: String,
+    /// The peer that it is about, if it is about one.
+    pub peer: Option<String>,
+}
+
 /// The resources of one call of a reflector.
 pub struct ReflectorCall {
     /// The limits of the call. `output_bytes` bounds the texts of the result together.
@@ -117,8 +162,11 @@ impl ReflectorComponent {
             |error: wasmtime::Error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) };
         let mut linker = Linker::new(component.compiled.engine());
         log::add_to_linker::<CallState, HasLog>(&mut linker, CallState::log).map_err(not_linked)?;
-        let pre = linker.instantiate_pre(&component.compiled).and_then(ReflectorPre::new).map_err(not_linked)?;
-        Ok(Self { runtime: runtime.clone(), component: component.clone(), pre: Arc::new(pre) })
+        let linked = linker.instantiate_pre(&component.compiled).map_err(not_linked)?;
+        let guides = component.inspection().exports.iter().any(|export| export.name.starts_with(GUIDANCE));
+        let guiding = guides.then(|| GuidingReflectorPre::new(linked.clone())).transpose().map_err(not_linked)?;
+        let (pre, guiding) = (Arc::new(ReflectorPre::new(linked).map_err(not_linked)?), guiding.map(Arc::new));
+        Ok(Self { runtime: runtime.clone(), component: component.clone(), pre, guiding })
     }
 
     /// The component of the reflector.
@@ -147,6 +195,17 @@ impl ReflectorComponent {
             instance.motor_host_reflection().call_interpret(&mut *store, reply).await
         });
         read.await.map(|outcome| settle(outcome, most, ReflectionProposals::from))
+    }
+
+    /// The guidance in a reply of the model. `None` if the reflector reads none, as those of earlier versions.
+    pub async fn guide(&self, reply: &str, call: ReflectorCall) -> Option<CallReport<GuidanceProposals, String>> {
+        let guiding = self.guiding.as_ref()?;
+        let most = call.limits.output_bytes;
+        let read = self.run(call, async |store| {
+            let instance = guiding.instantiate_async(&mut *store).await?;
+            instance.motor_host_guidance().call_guide(&mut *store, reply).await
+        });
+        Some(read.await.map(|outcome| settle(outcome, most, GuidanceProposals::from)))
     }
 
     async fn run<T>(
@@ -209,6 +268,18 @@ impl Texts for ReflectionProposals {
     }
 }
 
+impl Texts for GuidanceProposals {
+    fn bytes(&self) -> u64 {
+        let commitment = |proposal: &CommitmentProposal| [proposal.key.len(), proposal.text.len(), proposal.peer.len()];
+        let directive = |DirectiveProposal { key, text, peer }: &DirectiveProposal| {
+            [key.len(), text.len(), peer.as_ref().map_or(0, String::len)]
+        };
+        let keys = self.closings.iter().map(|(key, _)| key.len());
+        let texts = self.commitments.iter().flat_map(commitment).chain(self.directives.iter().flat_map(directive));
+        sum(texts.chain(keys).chain(self.drift.iter().map(String::len)))
+    }
+}
+
 fn sum(lengths: impl IntoIterator<Item = usize>) -> u64 {
     lengths.into_iter().fold(0, |sum, length| sum.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)))
 }
@@ -221,6 +292,25 @@ impl From<wit::Proposals> for ReflectionProposals {
             assessments: assessments.into_iter().map(assessment).collect(),
             beliefs: beliefs.into_iter().map(belief).collect(),
             summary,
+        }
+    }
+}
+
+impl From<guidance::Proposals> for GuidanceProposals {
+    fn from(guidance::Proposals { commitments, closings, directives, drift }: guidance::Proposals) -> Self {
+        let commitment = |guidance::Commitment { key, text, by, peer, due_in_minutes }| CommitmentProposal {
+            key,
+            text,
+            by_peer: matches!(by, guidance::Promiser::Peer),
+            peer,
+            due_in_minutes,
+        };
+        let directive = |guidance::Directive { key, text, peer }| DirectiveProposal { key, text, peer };
+        Self {
+            commitments: commitments.into_iter().map(commitment).collect(),
+            closings: closings.into_iter().map(|guidance::Closing { key, kept }| (key, kept)).collect(),
+            directives: directives.into_iter().map(directive).collect(),
+            drift,
         }
     }
 }

@@ -92,6 +92,7 @@ impl Scrub {
                 ended @ (Outcome::Exceeded(_) | Outcome::Cancelled) => ended,
             },
             usage: finished.usage,
+            exit_status: finished.exit_status,
             stdio: self.text(finished.stdio),
             requests: self.requests(finished.requests),
             last_refusal: finished.last_refusal.map(|blocked| self.blocked(blocked)),

@@ -3,6 +3,8 @@
 //! Everything is per call and is dropped with it. When a call has ended, none of its operations is still running: see
 //! [`end`].
 
+use std::time::Duration;
+
 use capabilities::credentials::{CredentialsCtx, CredentialsView};
 use capabilities::http::{HttpCtx, HttpView};
 use capabilities::log::{LogCtx, LogView};
@@ -10,7 +12,7 @@ use capabilities::outbound::OutboundView;
 use capabilities::progress::ProgressView;
 use capabilities::random::{RandomCtx, RandomView};
 use capabilities::stdio::BoundedOutput;
-use capabilities::workspace::{Access, QuotaUsage as WorkspaceUsage, Workspace, WorkspaceCtx, WorkspaceView};
+use capabilities::workspace::{Access, Quota, QuotaUsage as WorkspaceUsage, Workspace, WorkspaceCtx, WorkspaceView};
 use capabilities::{Egress, NoteSink, limit::CallCounter, note};
 use network::{BlockReason, CallLimits, RequestTrace, RunNetwork};
 use wasmtime::component::ResourceTable;
@@ -18,21 +20,38 @@ use wasmtime::{CallHook, Engine, Store};
 use wasmtime_wasi::cli::WasiCliCtxView;
 use wasmtime_wasi::clocks::WasiClocksCtxView;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
 use crate::Limit;
+use crate::code::script::Scripts;
 use crate::limits::Limits;
 use crate::limits::YIELD_INTERVAL;
 use crate::meter::Meter;
 use crate::outcome::CallUsage;
+
+/// Random numbers and a clock that are the same for each call with the same values. The monotonic clock stays the system's:
+/// timeouts need one that moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seeded {
+    /// Seed of the random numbers, those for secrets included.
+    pub seed: u64,
+    /// The wall clock, in milliseconds since the epoch. It stands still during the call.
+    pub now_ms: u64,
+}
 
 /// The inputs and resources of a call. A component reaches only those whose interfaces it imports.
 pub(crate) struct CallInputs {
     pub workspace: WorkspaceCtx,
     /// `None`: every request is refused, and no credential is granted.
     pub network: Option<RunNetwork>,
+    /// The network access of the call that this one belongs to, instead of one of its own.
+    pub egress: Option<Egress>,
+    /// The engine for scripts; if `None`, there is none.
+    pub scripts: Option<Scripts>,
     pub idempotency_key: Option<String>,
     pub environment: Vec<(String, String)>,
+    /// `None`: the system's random numbers and clock.
+    pub seeded: Option<Seeded>,
     pub notes: NoteSink,
     /// Standard error, and standard output if it is not the result.
     pub stdio: BoundedOutput,
@@ -53,8 +72,11 @@ impl CallInputs {
         Self {
             workspace: WorkspaceCtx::default(),
             network: None,
+            egress: None,
+            scripts: None,
             idempotency_key: None,
             environment: Vec::new(),
+            seeded: None,
             notes: note::ignore(),
             stdio: BoundedOutput::new(limits.stdio_bytes),
             command: None,
@@ -75,6 +97,21 @@ pub(crate) fn open_workspace(
         .map_err(|error| format!("cannot open the workspace: {}", error.root_cause()))
 }
 
+const NANOS_PER_MILLISECOND: u64 = 1_000_000;
+
+/// A wall clock that stands still.
+struct StandingClock(Duration);
+
+impl HostWallClock for StandingClock {
+    fn resolution(&self) -> Duration {
+        Duration::from_nanos(1)
+    }
+
+    fn now(&self) -> Duration {
+        self.0
+    }
+}
+
 /// The contexts of one call.
 pub(crate) struct CallState {
     meter: Meter,
@@ -86,6 +123,7 @@ pub(crate) struct CallState {
     credentials: CredentialsCtx,
     log: LogCtx,
     host_calls: CallCounter,
+    pub(crate) scripts: Option<Scripts>,
 }
 
 impl CallState {
@@ -93,30 +131,40 @@ impl CallState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         let secrets = given.network.as_ref().map(|network| network.secrets().clone());
-        let egress = match given.network {
-            Some(network) => Egress::open(network.call(CallLimits {
+        let egress = match (given.egress, given.network) {
+            (Some(egress), _) => egress,
+            (None, Some(network)) => Egress::open(network.call(CallLimits {
                 requests: limits.outgoing_requests,
                 request_bytes: limits.request_bytes,
                 response_bytes: limits.response_bytes,
                 idempotency_key: given.idempotency_key.filter(|key| !key.is_empty()),
             })),
-            None => Egress::closed(limits.outgoing_requests),
+            (None, None) => Egress::closed(limits.outgoing_requests),
         };
         let mut wasi = WasiCtx::builder();
         wasi.stdout(given.stdio.clone()).stderr(given.stdio).envs(&given.environment);
         if let Some(line) = given.command {
             wasi.args(&line.arguments).stdin(MemoryInputPipe::new(line.stdin)).stdout(line.stdout);
         }
+        if let Some(seeded) = given.seeded {
+            // Programs seed themselves by the nanoseconds of the clock: those come from the seed.
+            let fraction = Duration::from_nanos(seeded.seed % NANOS_PER_MILLISECOND);
+            wasi.wall_clock(StandingClock(Duration::from_millis(seeded.now_ms) + fraction));
+        }
         Self {
             meter: Meter::new(limits),
             table,
             wasi: wasi.build(),
-            random: RandomCtx::new(limits.random_bytes),
+            random: match given.seeded {
+                Some(seeded) => RandomCtx::seeded(limits.random_bytes, seeded.seed),
+                None => RandomCtx::new(limits.random_bytes),
+            },
             workspace: given.workspace,
             http: HttpCtx::new(limits.http_header_bytes, egress),
             credentials: CredentialsCtx::new(secrets),
             log: LogCtx::new(limits.log_lines, limits.log_bytes, given.notes),
             host_calls: CallCounter::new(Limit::HostCalls, limits.host_calls),
+            scripts: given.scripts,
         }
     }
 
@@ -142,6 +190,14 @@ impl CallState {
 
     pub fn outbound(&mut self) -> OutboundView<'_> {
         OutboundView(self.http.egress())
+    }
+
+    pub fn quota(&self) -> Quota {
+        self.workspace.quota()
+    }
+
+    pub fn egress(&mut self) -> &Egress {
+        self.http.egress()
     }
 
     pub fn credentials(&mut self) -> CredentialsView<'_> {
@@ -186,8 +242,14 @@ pub(crate) struct EndedCall {
 pub(crate) async fn end(store: Store<CallState>, usage: CallUsage) -> EndedCall {
     let state = store.data();
     // A guest that yields crosses into the host too, once for each slice of fuel: that is not a host call.
-    let host_calls = state.host_calls.used().saturating_sub(usage.fuel / YIELD_INTERVAL);
-    let usage = CallUsage { peak_memory_bytes: state.meter.memory_peak(), host_calls, ..usage };
+    let scripts = state.scripts.as_ref().map(Scripts::used).unwrap_or_default();
+    let own_fuel = usage.fuel.saturating_sub(scripts.fuel);
+    let host_calls = state.host_calls.used().saturating_sub(own_fuel / YIELD_INTERVAL);
+    let usage = CallUsage {
+        peak_memory_bytes: state.meter.memory_peak().max(scripts.peak_memory_bytes),
+        host_calls: host_calls.saturating_add(scripts.host_calls),
+        ..usage
+    };
     let egress = state.http.egress().clone();
     // The guest's handles are dropped with the store, and with them all of its pending requests.
     drop(store);

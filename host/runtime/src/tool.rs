@@ -17,6 +17,7 @@ use capabilities::NoteSink;
 use capabilities::stdio::BoundedOutput;
 use capabilities::workspace::{Access, Workspace};
 use network::RunNetwork;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
@@ -26,6 +27,7 @@ use wasmtime_wasi::I32Exit;
 pub use effects::Effects;
 
 use crate::call;
+use crate::code::script::{ScriptEngine, Scripts};
 use crate::engine::Runtime;
 use crate::inspect::{Capability, FunctionTool, Kind, Shape, Signature};
 use crate::limits::Limits;
@@ -34,7 +36,7 @@ use crate::load::Component;
 use crate::load_error::{LoadError, told};
 use crate::outcome::{CallReport, CallUsage, Outcome, ToolError};
 use crate::scrub::Scrub;
-use crate::state::{self, CallInputs, CallState, CommandLine};
+use crate::state::{self, CallInputs, CallState, CommandLine, Seeded};
 use crate::wit_json::read;
 use crate::{Limit, LimitExceeded};
 
@@ -49,7 +51,7 @@ pub struct ToolComponent {
 }
 
 /// A tool as its component describes it: untrusted text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolDescription {
     /// Name of the tool, as a model calls it.
     pub name: String,
@@ -80,8 +82,12 @@ pub struct ToolCall<'a> {
     pub workspace: Option<Workspace>,
     /// The run's network access; if `None`, every request is refused, and no credential is granted.
     pub network: Option<RunNetwork>,
+    /// The engine of scripts that the tool hands to the host; if `None`, there is none.
+    pub scripts: Option<ScriptEngine>,
     /// Variables of `wasi:cli/environment`.
     pub environment: Vec<(String, String)>,
+    /// The random numbers and the clock of the call; `None`: the system's.
+    pub seeded: Option<Seeded>,
     /// The limits of this call.
     pub limits: Limits,
     /// Sink for log lines and progress.
@@ -96,7 +102,7 @@ pub(crate) const MAX_TOOLS: usize = 64;
 pub(crate) const MAX_SCHEMA_BYTES: usize = 32 * 1024;
 
 /// A component's description of itself (world `skill`): untrusted text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkillAbout {
     /// The name it asks for; not checked to be a valid name.
     pub name: String,
@@ -137,7 +143,11 @@ impl ToolComponent {
         }
         let pre = linker.instantiate_pre(&component.compiled).map_err(not_linked)?;
         let world = match inspection.kind {
-            Kind::Tool | Kind::Skill => Some(Arc::new(ToolPre::new(pre.clone()).map_err(not_linked)?)),
+            Kind::Tool | Kind::Skill => {
+                let made = ToolPre::new(pre.clone())
+                    .map_err(|error| LoadError::NotExported { message: told(&error.root_cause().to_string()) });
+                Some(Arc::new(made?))
+            }
             _ => None,
         };
         Ok(Self { runtime: runtime.clone(), component: component.clone(), pre, world })
@@ -289,10 +299,15 @@ impl ToolComponent {
         });
         let finished = finished.await;
         let stderr = finished.stdio.clone();
-        finished.map(|outcome| match outcome {
+        let exit_status = match &finished.outcome {
+            Outcome::Returned(status) => Some(*status),
+            _ => None,
+        };
+        let report = finished.map(|outcome| match outcome {
             Outcome::Returned(status) => command::settle(status, &stdout.text(), &stderr),
             other => other.map(|_| String::new()),
-        })
+        });
+        CallReport { exit_status, ..report }
     }
 
     /// Queries the component about itself, without granting it anything.
@@ -327,7 +342,8 @@ impl ToolComponent {
         };
         if has_files {
             let settle = async move |store, outcome, usage| settled(store, outcome, usage, &stdio).await;
-            let ended = call::run_apart(&self.runtime, store, limits, cancel, work, settle).await;
+            let ended =
+                call::run_apart(&self.runtime, self.runtime.places(), store, limits, cancel, work, settle).await;
             return ended.unwrap_or_else(|outcome| CallReport::of(outcome, CallUsage::default()));
         }
         let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, work).await;
@@ -349,6 +365,7 @@ async fn settled<T>(
     CallReport {
         outcome,
         usage: ended.usage,
+        exit_status: None,
         stdio: stdio.text(),
         requests: ended.requests,
         last_refusal: ended.last_refusal,
@@ -358,12 +375,21 @@ async fn settled<T>(
 
 /// The inputs and resources of a call.
 fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Result<CallInputs, String> {
+    let workspace = state::open_workspace(call.workspace.as_ref(), Access::ReadWrite, &call.limits)?;
+    let notes = scrub.notes(call.notes);
+    let scripts = call.scripts.zip(call.workspace).map(|(engine, workspace)| {
+        let has_domains = call.network.as_ref().is_some_and(|network| !network.policy().domains.is_empty());
+        Scripts::new(engine, workspace, has_domains, call.limits, notes.clone(), call.cancel)
+    });
     Ok(CallInputs {
-        workspace: state::open_workspace(call.workspace.as_ref(), Access::ReadWrite, &call.limits)?,
+        workspace,
         network: call.network,
+        egress: None,
+        scripts,
         idempotency_key: Some(call.idempotency_key.to_owned()),
         environment: call.environment,
-        notes: scrub.notes(call.notes),
+        seeded: call.seeded,
+        notes,
         stdio: BoundedOutput::new(call.limits.stdio_bytes),
         command,
     })

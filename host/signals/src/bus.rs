@@ -4,13 +4,14 @@
 //! would go on behind it and never see the other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{AgentName, Clock};
 use store::{Batch, Scan, Store, StoreError, Table};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use crate::Signal;
-use crate::signal::{MotorResult, Priority, SOURCE, TTL_MS};
+use crate::signal::{MotorResult, Priority, SOURCE};
 
 /// Stores signals in order and wakes those who follow them. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -34,7 +35,7 @@ impl SignalBus {
         Ok(Self { store, clock, last_id: Arc::new(Mutex::new(latest)), newest: Arc::new(watch::Sender::new(latest)) })
     }
 
-    /// Puts a signal into `batch`. Commit the batch, then call [`StagedSignal::deliver`].
+    /// Puts a signal into `batch` that is worth acting upon for `ttl`. Commit the batch, then call [`StagedSignal::deliver`].
     ///
     /// Until it is delivered or dropped every other signal waits, so there is one signal to a batch: to stage a second
     /// into the same batch waits for ever.
@@ -46,15 +47,15 @@ impl SignalBus {
         batch: &mut Batch,
         agent: &AgentName,
         body: MotorResult,
+        ttl: Duration,
     ) -> Result<StagedSignal, StoreError> {
         let mut last_id = Arc::clone(&self.last_id).lock_owned().await;
         let id = last_id.saturating_add(1);
         let signal = Signal {
             id,
             agent: agent.clone(),
-            run: body.run_id.clone(),
             created_at: self.clock.now(),
-            ttl_ms: TTL_MS,
+            ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
             priority: Priority::High,
             source: SOURCE.to_owned(),
             body,
@@ -137,6 +138,7 @@ mod tests {
 
     use super::*;
     use crate::SignalStatus;
+    use crate::TTL;
 
     fn body(run: u64) -> MotorResult {
         let run_id = RunId::parse(&format!("run_{run}")).unwrap();
@@ -151,7 +153,7 @@ mod tests {
 
     async fn send(store: &Store, bus: &SignalBus, run: u64) -> Signal {
         let mut batch = Batch::new();
-        let staged = bus.stage(&mut batch, &AgentName::default(), body(run)).await.unwrap();
+        let staged = bus.stage(&mut batch, &AgentName::default(), body(run), TTL).await.unwrap();
         store.commit(batch).await.unwrap();
         staged.deliver()
     }
@@ -168,7 +170,7 @@ mod tests {
         assert_eq!((bus.latest(), bus.since(0, 10).unwrap().len()), (0, 0));
 
         let mut batch = Batch::new();
-        let staged = bus.stage(&mut batch, &AgentName::default(), body(1)).await.unwrap();
+        let staged = bus.stage(&mut batch, &AgentName::default(), body(1), TTL).await.unwrap();
         assert!(bus.since(0, 10).unwrap().is_empty());
         store.commit(batch).await.unwrap();
         assert!(!follower.has_changed().unwrap());
@@ -182,7 +184,7 @@ mod tests {
         send(&store, &bus, 3).await;
         // Dies between commit and delivery.
         let mut batch = Batch::new();
-        let staged = bus.stage(&mut batch, &AgentName::default(), body(4)).await.unwrap();
+        let staged = bus.stage(&mut batch, &AgentName::default(), body(4), TTL).await.unwrap();
         store.commit(batch).await.unwrap();
         drop(staged);
         assert_eq!(bus.latest(), 3);
@@ -202,7 +204,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (store, bus) = open(&home);
         let mut late = Batch::new();
-        drop(bus.stage(&mut late, &AgentName::default(), body(1)).await.unwrap());
+        drop(bus.stage(&mut late, &AgentName::default(), body(1), TTL).await.unwrap());
         assert_eq!(send(&store, &bus, 2).await.id, 2);
         store.commit(late).await.unwrap();
         assert_eq!(ids(&bus.since(0, 10).unwrap()), [1, 2]);
@@ -243,7 +245,8 @@ mod tests {
         // In order for each run too: ids rise as they were sent.
         let all = bus.since(0, 1_000).unwrap();
         for sender in 0..SENDERS {
-            let runs = all.iter().filter_map(|signal| signal.run.as_str().strip_prefix("run_")?.parse::<u64>().ok());
+            let runs =
+                all.iter().filter_map(|signal| signal.body.run_id.as_str().strip_prefix("run_")?.parse::<u64>().ok());
             let mine: Vec<u64> = runs.filter(|run| run / 1_000 == sender).collect();
             assert_eq!(mine, (0..EACH).map(|n| sender * 1_000 + n).collect::<Vec<_>>());
         }

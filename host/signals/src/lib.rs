@@ -10,6 +10,6 @@ mod signal;
 
 pub use bus::{SignalBus, StagedSignal};
 pub use signal::{
-    MotorResult, Priority, SOURCE, Signal, SignalApproval, SignalArtifact, SignalError, SignalSkill, SignalStatus,
-    TTL_MS, TaskResult, TaskStats,
+    MotorResult, Priority, SOURCE, Signal, SignalApproval, SignalArtifact, SignalError, SignalSkill, SignalStatus, TTL,
+    TaskResult, TaskStats,
 };

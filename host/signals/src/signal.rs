@@ -8,8 +8,8 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How long a signal is worth acting upon: five minutes (SPEC SIG-1). A run that waits goes on waiting after it.
-pub const TTL_MS: u64 = 300_000;
+/// How long a signal is worth acting upon by default: five minutes (SPEC SIG-1). A run that waits goes on waiting after it.
+pub const TTL: Duration = Duration::from_secs(300);
 
 /// Who says it (SPEC SIG-1).
 pub const SOURCE: &str = "motor.cortex";
@@ -33,8 +33,6 @@ pub struct Signal {
     pub id: u64,
     /// The agent that the run belongs to.
     pub agent: AgentName,
-    /// The run it is about.
-    pub run: RunId,
     /// When it was staged.
     pub created_at: Timestamp,
     /// For how many milliseconds it is worth acting upon.
@@ -286,9 +284,8 @@ mod tests {
         let signal = Signal {
             id: 7,
             agent: AgentName::default(),
-            run: run.clone(),
             created_at: Timestamp::from_millis(1_000),
-            ttl_ms: TTL_MS,
+            ttl_ms: 300_000,
             priority: Priority::High,
             source: SOURCE.to_owned(),
             body: MotorResult {
@@ -300,7 +297,7 @@ mod tests {
         assert_eq!(
             json,
             serde_json::json!({
-                "id": 7, "agent": "main", "run": "run_0123456789abcdef", "createdAt": 1000, "ttlMs": 300_000,
+                "id": 7, "agent": "main", "createdAt": 1000, "ttlMs": 300_000,
                 "priority": "high", "source": "motor.cortex",
                 "type": "motor_result", "runId": "run_0123456789abcdef", "status": "completed",
                 "result": { "ok": true, "summary": "done",
@@ -332,14 +329,13 @@ mod tests {
             artifacts: vec![SignalArtifact { path: "a.txt".to_owned(), bytes: 3, hash: ContentHash::of(b"abc") }],
             attempt: 2,
             sources: vec!["example.com".to_owned()],
-            ..MotorResult::new(run.clone(), SignalStatus::AwaitingApproval)
+            ..MotorResult::new(run, SignalStatus::AwaitingApproval)
         };
         let signal = Signal {
             id: 1,
             agent: AgentName::default(),
-            run,
             created_at: Timestamp::from_millis(0),
-            ttl_ms: TTL_MS,
+            ttl_ms: 300_000,
             priority: Priority::High,
             source: SOURCE.to_owned(),
             body,
@@ -360,5 +356,15 @@ mod tests {
             assert_eq!((status.to_string().as_str(), status.is_waiting()), (text, waiting));
             assert_eq!(serde_json::to_value(status).unwrap(), text);
         }
+    }
+    #[test]
+    fn a_stored_signal_that_names_its_run_twice_is_read() {
+        let run = RunId::parse("run_0123456789abcdef").unwrap();
+        let old = serde_json::json!({
+            "id": 7, "agent": "main", "run": run, "createdAt": 1000, "ttlMs": 300_000, "priority": "high",
+            "source": "motor.cortex", "type": "motor_result", "runId": run, "status": "completed",
+        });
+        let read: Signal = serde_json::from_value(old).unwrap();
+        assert_eq!((read.id, read.body), (7, MotorResult::new(run, SignalStatus::Completed)));
     }
 }

@@ -15,16 +15,14 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
         text.push_str("- No domain was granted: every request is refused.");
     } else {
         text.push_str(&format!(
-            "- Reachable: {}. Ports 80 and 443 unless one is named. Everything else is refused as `network_blocked`: do not \
-             look for another way there, say in your answer which domain was missing.",
+            "- Reachable: {}. Ports 80 and 443 unless one is named; all else is refused as `network_blocked`.",
             names(&reachable)
         ));
     }
     if network.is_staged() {
         text.push_str(
-            "\n- Writes are staged: a request that writes (POST, PUT, PATCH, DELETE) is not sent but held for the owner, who \
-             sends it after the run, or not. The request fails as `staged`, with its number, and has no response: make each \
-             write once, go on as if it will be sent, and list the staged writes in your answer.",
+            "\n- A request that writes (POST, PUT, PATCH, DELETE) is not sent but held for the owner: it fails as `staged`, with its \
+             number and no response. Make each once, go on as if it will be sent, and list them in your answer.",
         );
     }
     if policy.only_planned {
@@ -33,8 +31,7 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
             writes => names(writes),
         };
         text.push_str(&format!(
-            "\n- The owner agreed to a plan: of the requests that write, only these are allowed: {writes}. Others are refused, and \
-             nobody is asked."
+            "\n- The owner agreed to a plan: of the requests that write, only these are allowed: {writes}."
         ));
     } else if policy.tainted_write != TaintedWrite::Allow && !reachable.is_empty() && !network.is_staged() {
         let except = match policy.writes.as_slice() {
@@ -42,8 +39,8 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
             writes => format!(", except to {}", names(writes)),
         };
         text.push_str(&format!(
-            "\n- Once you have read anything from the network, requests that write (POST, PUT, PATCH, DELETE), carry a \
-             credential or carry much in the URL wait for the owner{except}; what the owner refuses is refused."
+            "\n- Once you have read from the network, requests that write (POST, PUT, PATCH, DELETE), carry a credential or much in \
+             the URL wait for the owner{except}."
         ));
     }
     let secrets = network.secrets();
@@ -54,7 +51,7 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
             domains => format!("it becomes the secret on the way to {} only", domains.join(", ")),
         };
         text.push_str(&format!(
-            "\n- Credential `{}`: write `{placeholder}` in a header, the URL or the body of a request; {towards}.",
+            "\n- Credential `{}`: write `{placeholder}` in header, URL or body; {towards}.",
             granted.name
         ));
     }
@@ -84,9 +81,8 @@ pub(crate) fn of_directories(layer: &Layer, landed: &[String]) -> String {
         }
     }
     text.push_str(
-        "\n- What you change is kept aside; the user looks at it and applies it. Change only what the task needs, in place.\n\
-         - Ignored files and files that look like secrets are not shown. A file that is `busy` was changed by the user meanwhile: \
-         leave it alone and say so.",
+        "\n- Your changes are kept aside until the user applies them: change only what the task needs, in place.\n\
+         - Ignored files and likely secrets are not shown. A file that is `busy` was changed by the user: leave it and say so.",
     );
     if !landed.is_empty() {
         text.push_str(&format!("\n- So far: {}.", landed.join("; ")));

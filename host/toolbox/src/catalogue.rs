@@ -4,20 +4,22 @@ use std::time::Duration;
 
 use base::text::{Foreign, did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
-use runtime::Limits;
+use runtime::{Language, Limits};
 use serde_json::Value;
 
-use crate::ToolsConfig;
+use crate::{SAVE_CREDENTIAL, ToolsConfig};
 
 /// The tool that runs code.
 pub const CODE: &str = "code";
 /// The shell that starts no process.
 pub const BASH: &str = "bash";
+/// The commands of the shell that send requests.
+pub const SENDING_COMMANDS: [&str; 2] = ["curl", "git"];
 /// The alias for all file tools.
 pub const FILESYSTEM: &str = "filesystem";
 
 /// Names that the host uses or will use for itself.
-const HOST_NAMES: [&str; 2] = ["browser", "save_credential"];
+const HOST_NAMES: [&str; 2] = ["browser", SAVE_CREDENTIAL];
 
 /// Time limit of a tool without one of its own in the configuration (SPEC TOOL-3).
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -115,15 +117,26 @@ static TOOLS: [BundledTool; 10] = [
     file_tool("grep", FileUse::Read),
 ];
 
-/// The build of the JavaScript engine for programs with granted files or domains.
-pub(crate) const CONNECTED: &str = "code-js-connected";
+/// The engines of programs: by language, and by whether they are for programs with granted files or domains.
+pub(crate) const ENGINES: [((Language, bool), &str); 4] = [
+    ((Language::JavaScript, false), "code-js"),
+    ((Language::JavaScript, true), "code-js-connected"),
+    ((Language::Python, false), "code-python"),
+    ((Language::Python, true), "code-python-connected"),
+];
+
+/// The component of an engine.
+pub(crate) fn engine(key: (Language, bool)) -> &'static str {
+    ENGINES.iter().find(|(known, _)| *known == key).map_or("code", |(_, name)| *name)
+}
 
 /// The bundled reflector of the cortex. It offers no tools.
 pub const REFLECTOR: &str = "reflector";
 
 /// The names of the bundled components, each once. A build without guests lacks their bytes.
 pub fn components() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<&str> = TOOLS.iter().map(|tool| tool.component).chain([CONNECTED, REFLECTOR]).collect();
+    let mut names: Vec<&str> =
+        TOOLS.iter().map(|tool| tool.component).chain([engine((Language::JavaScript, true)), REFLECTOR]).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter()
@@ -134,23 +147,25 @@ pub(crate) fn find(name: &str) -> Option<&'static BundledTool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Resolves names to the exact tools granted: in the catalogue's order, each once.
+/// Resolves names to the exact tools granted: in the catalogue's order, each once, and [`SAVE_CREDENTIAL`] after them.
 ///
 /// # Errors
 /// If a name is unknown; the error names the nearest one and all valid names.
 pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
     let grants = |tool: &BundledTool, name: &str| tool.name == name || tool.aliases.contains(&name);
-    if let Some(name) = names.iter().find(|name| !TOOLS.iter().any(|tool| grants(tool, name.trim()))) {
+    let is_known = |name: &str| name == SAVE_CREDENTIAL || TOOLS.iter().any(|tool| grants(tool, name));
+    if let Some(name) = names.iter().find(|name| !is_known(name.trim())) {
         return Err(unknown(name.trim(), &[]));
     }
     let granted = TOOLS.iter().filter(|tool| names.iter().any(|name| grants(tool, name.trim())));
-    Ok(granted.map(|tool| tool.name.to_owned()).collect())
+    let saves = names.iter().any(|name| name.trim() == SAVE_CREDENTIAL).then_some(SAVE_CREDENTIAL);
+    Ok(granted.map(|tool| tool.name).chain(saves).map(str::to_owned).collect())
 }
 
 /// Whether a name grants bundled tools.
 #[must_use]
 pub fn grants_any(name: &str) -> bool {
-    known().contains(&name)
+    name == SAVE_CREDENTIAL || known().contains(&name)
 }
 
 /// The exact names of all bundled tools, in the catalogue's order.
@@ -180,6 +195,12 @@ pub fn saves_files(tools: &[String]) -> Option<&str> {
 #[must_use]
 pub fn sees_files(tools: &[String]) -> bool {
     tools.iter().any(|tool| uses(tool, &[FileUse::Read, FileUse::Write]))
+}
+
+/// Whether a call of a bundled tool with these arguments only reads.
+#[must_use]
+pub fn only_reads(tool: &str, arguments: &Value) -> bool {
+    find(tool).is_some_and(|tool| (tool.only_reads)(arguments))
 }
 
 /// Whether any of the tools writes files.

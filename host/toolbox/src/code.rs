@@ -3,7 +3,7 @@
 use base::ContentHash;
 use motor::{ToolInvocation, ToolReply};
 use network::RunNetwork;
-use runtime::{Access, CodeAccess, Program};
+use runtime::{Access, CodeAccess, Language, Program};
 use serde_json::Value;
 
 use crate::run::tell_withheld;
@@ -40,19 +40,21 @@ impl CodeGrants {
 impl RunToolbox {
     pub(crate) async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
         let parts = &self.parts;
-        let sandbox = match parts.sandboxes.code(self.around.is_connected(), CompileTurn::ONLY).await {
+        let language = language(call.arguments);
+        let sandbox = match parts.sandboxes.code(language, self.around.is_connected(), CompileTurn::ONLY).await {
             Ok(sandbox) => sandbox,
             Err(refusal) => return reply::host_failed(refusal.reason),
         };
         let source = call.arguments.get("code").and_then(Value::as_str).unwrap_or_default();
         let asked = call.arguments.get("timeout_ms").and_then(Value::as_u64);
+        let seeded = parts.seeded(call);
         let program = Program {
             source: source.to_owned(),
-            timeout: parts.code.timeout_in_run(asked),
+            timeout: parts.rules.code_timeout(asked.unwrap_or(parts.code.timeout_ms)),
             guard: parts.guard,
             // A call repeated after a consent computes the same.
-            seed: seed_of(call.idempotency_key),
-            now_ms: call.began.as_millis(),
+            seed: seeded.map_or_else(|| seed_of(call.idempotency_key), |seeded| seeded.seed),
+            now_ms: seeded.map_or(call.began.as_millis(), |seeded| seeded.now_ms),
         };
         let way = self.way_out(call);
         let surroundings = CodeAccess {
@@ -69,8 +71,13 @@ impl RunToolbox {
     }
 }
 
+/// The language that a call names. The schema of the tool admits no unknown one.
+pub(crate) fn language(arguments: &Value) -> Language {
+    arguments.get("language").and_then(Value::as_str).and_then(Language::named).unwrap_or_default()
+}
+
 /// A seed that differs between any two calls, and is the same for a repeated call.
-fn seed_of(key: &str) -> u64 {
+pub(crate) fn seed_of(key: &str) -> u64 {
     let hash = ContentHash::of(key.as_bytes());
     u64::from_str_radix(hash.hex().get(..16).unwrap_or_default(), 16).unwrap_or_default()
 }

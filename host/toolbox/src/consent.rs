@@ -5,7 +5,9 @@
 
 use base::text::cut;
 use grants::{DomainConsent, RunConsent};
-use motor::{CallReview, ConsentNeeded, PlannedCall, ShownField, ShownRequest, ToolInvocation, ValueOrigin};
+use motor::{
+    CallReview, ConsentNeeded, PlannedCall, ShownField, ShownRequest, ToolEffects, ToolInvocation, ValueOrigin,
+};
 use network::{AskedRequest, CallConsents, RunNetwork, Target};
 use serde_json::Value;
 
@@ -14,6 +16,13 @@ use crate::{RunToolbox, catalogue};
 /// Characters of a path in the first line of a question.
 const SHOWN: usize = 160;
 
+/// Whether a run with `--approval` asks before each call of such a tool of a skill or of the home: it cannot be undone, and the
+/// gate does not ask about its requests.
+#[must_use]
+pub fn asks_before(effects: ToolEffects) -> bool {
+    effects.destructive && !effects.repeatable() && !effects.open_world
+}
+
 impl RunToolbox {
     /// The effects of a call that need consent before it is made: fetched pages, so that one question is enough for
     /// several. The gate asks about all other requests. Tools that reach only the run's own workspace need no consent;
@@ -21,7 +30,7 @@ impl RunToolbox {
     pub(crate) fn review_of(&self, call: &PlannedCall<'_>) -> CallReview {
         let review = CallReview { outward: false, ..CallReview::of(call) };
         if self.parts.own.contains_key(call.name) {
-            return CallReview { irreversible: review.irreversible && !call.effects.open_world, ..review };
+            return CallReview { irreversible: asks_before(call.effects), ..review };
         }
         let page = catalogue::find(call.name).filter(|tool| tool.pages).and_then(|_| self.of_page(call));
         page.unwrap_or(CallReview { irreversible: false, ..review })
@@ -110,4 +119,28 @@ fn headers(arguments: &Value) -> impl Iterator<Item = (&str, &str)> {
     let named = arguments.get("headers").and_then(Value::as_object).into_iter().flatten();
     // The tool refuses a value that is not text; here it must not pass as empty.
     named.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_cannot_be_undone_is_asked_about_unless_the_gate_asks_about_its_requests() {
+        let effects = |destructive, idempotent, open_world| ToolEffects {
+            destructive,
+            idempotent,
+            open_world,
+            ..ToolEffects::default()
+        };
+        for (given, asks) in [
+            (effects(true, false, false), true),
+            (effects(true, false, true), false),
+            (effects(true, true, false), false),
+            (effects(false, false, false), false),
+            (ToolEffects { read_only: true, ..effects(true, false, false) }, false),
+        ] {
+            assert_eq!(asks_before(given), asks, "{given:?}");
+        }
+    }
 }

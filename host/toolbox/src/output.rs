@@ -5,10 +5,6 @@ use std::path::Path;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-/// Bytes of output that fit in a conversation.
-const MAX_BYTES: usize = 50_000;
-/// Lines of output that fit in a conversation.
-const MAX_LINES: usize = 2_000;
 /// Bytes of output that are worth keeping next to the conversation.
 const KEPT_BYTES: usize = 4_096;
 /// Directory of long output, in the workspace.
@@ -23,6 +19,17 @@ pub(crate) enum Save {
     Always,
 }
 
+/// The room for outputs of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Bytes of an output that fit in the conversation.
+    pub bytes: usize,
+    /// Lines of an output that fit in the conversation.
+    pub lines: usize,
+    /// Bytes of all saved outputs together.
+    pub saved_bytes: u64,
+}
+
 /// An output in the form shown in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FittedOutput {
@@ -33,8 +40,7 @@ pub(crate) struct FittedOutput {
 
 /// Returns `output` unchanged if it may stay; otherwise saves it in `workspace` and returns a pointer without a
 /// preview. An output that may stay but is not short is saved too, for when the conversation has grown and shows only
-/// its beginning (SPEC RUN-11); without room for that, it stays as it is. `call` only names the call. All saved outputs
-/// together have at most `most_bytes`.
+/// its beginning (SPEC RUN-11); without room for that, it stays as it is. `call` only names the call.
 ///
 /// # Errors
 /// If an output that cannot stay cannot be written, or there are too many.
@@ -43,15 +49,15 @@ pub(crate) fn fit(
     call: &str,
     output: String,
     save: Save,
-    most_bytes: u64,
+    room: Room,
 ) -> std::io::Result<FittedOutput> {
     let lines = output.lines().count();
-    let fits = output.len() <= MAX_BYTES && lines <= MAX_LINES;
+    let fits = output.len() <= room.bytes && lines <= room.lines;
     if fits && save == Save::Long {
-        let kept = (output.len() > KEPT_BYTES).then(|| keep(workspace, call, &output, most_bytes).ok()).flatten();
+        let kept = (output.len() > KEPT_BYTES).then(|| keep(workspace, call, &output, room.saved_bytes).ok()).flatten();
         return Ok(FittedOutput { output, saved: kept });
     }
-    let path = keep(workspace, call, &output, most_bytes)?;
+    let path = keep(workspace, call, &output, room.saved_bytes)?;
     let why = if fits { "" } else { " too long to show;" };
     let pointer = format!(
         "the output is{why} saved as {path} ({} bytes, {lines} lines): look at the parts you need",
@@ -83,13 +89,15 @@ fn keep(workspace: &Path, call: &str, output: &str, most_bytes: u64) -> std::io:
 mod tests {
     use super::*;
 
+    const ROOM: Room = Room { bytes: 50_000, lines: 2_000, saved_bytes: 1 << 20 };
+
     #[test]
     fn short_output_stays_and_long_output_is_saved_whole() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(fit(directory.path(), "1", "short".into(), Save::Long, 1 << 20).unwrap().output, "short");
+        assert_eq!(fit(directory.path(), "1", "short".into(), Save::Long, ROOM).unwrap().output, "short");
         assert!(!directory.path().join(DIRECTORY).exists());
-        for long in ["x".repeat(MAX_BYTES + 1), "x\n".repeat(MAX_LINES + 1)] {
-            let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), Save::Long, 1 << 20).unwrap().output;
+        for long in ["x".repeat(ROOM.bytes + 1), "x\n".repeat(ROOM.lines + 1)] {
+            let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), Save::Long, ROOM).unwrap().output;
             assert!(pointer.contains("/workspace/.motor-output/___run_1_step_2.txt"), "{pointer}");
             let saved = std::fs::read_to_string(directory.path().join(".motor-output/___run_1_step_2.txt")).unwrap();
             assert_eq!(saved, long);
@@ -100,17 +108,20 @@ mod tests {
     fn what_is_not_short_stays_and_is_kept_too() {
         let directory = tempfile::tempdir().unwrap();
         let text = "x".repeat(KEPT_BYTES + 1);
-        let fitted = fit(directory.path(), "1", text.clone(), Save::Long, 1 << 20).unwrap();
+        let fitted = fit(directory.path(), "1", text.clone(), Save::Long, ROOM).unwrap();
         let saved = Some("/workspace/.motor-output/1.txt".to_owned());
         assert_eq!(fitted, FittedOutput { output: text.clone(), saved });
         assert_eq!(std::fs::read_to_string(directory.path().join(".motor-output/1.txt")).unwrap(), text);
-        assert_eq!(fit(directory.path(), "2", text, Save::Long, 100).unwrap().saved, None);
+        assert_eq!(
+            fit(directory.path(), "2", text, Save::Long, Room { saved_bytes: 100, ..ROOM }).unwrap().saved,
+            None
+        );
     }
 
     #[test]
     fn what_is_always_saved_is_saved_however_short() {
         let directory = tempfile::tempdir().unwrap();
-        let pointer = fit(directory.path(), "1", "page".into(), Save::Always, 1 << 20).unwrap().output;
+        let pointer = fit(directory.path(), "1", "page".into(), Save::Always, ROOM).unwrap().output;
         assert_eq!(pointer.lines().count(), 1);
         assert!(
             pointer.starts_with("the output is saved as /workspace/.motor-output/1.txt (4 bytes, 1 lines)"),
@@ -123,16 +134,16 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), directory.path().join(DIRECTORY)).unwrap();
-        assert!(fit(directory.path(), "1", "x".repeat(MAX_BYTES + 1), Save::Long, 1 << 20).is_err());
+        assert!(fit(directory.path(), "1", "x".repeat(ROOM.bytes + 1), Save::Long, ROOM).is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn long_outputs_together_are_limited() {
         let directory = tempfile::tempdir().unwrap();
-        let long = "x".repeat(MAX_BYTES + 1);
-        assert!(fit(directory.path(), "1", long.clone(), Save::Long, 120_000).is_ok());
-        assert!(fit(directory.path(), "2", long.clone(), Save::Long, 120_000).is_ok());
-        assert!(fit(directory.path(), "3", long, Save::Long, 120_000).is_err());
+        let long = "x".repeat(ROOM.bytes + 1);
+        assert!(fit(directory.path(), "1", long.clone(), Save::Long, Room { saved_bytes: 120_000, ..ROOM }).is_ok());
+        assert!(fit(directory.path(), "2", long.clone(), Save::Long, Room { saved_bytes: 120_000, ..ROOM }).is_ok());
+        assert!(fit(directory.path(), "3", long, Save::Long, Room { saved_bytes: 120_000, ..ROOM }).is_err());
     }
 }

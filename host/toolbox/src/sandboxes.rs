@@ -1,18 +1,22 @@
 //! The components, each compiled at its first use (SPEC HOST-6): bundled ones, and those of skills, by the hash of the
 //! verified bytes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::{ContentHash, Refusal, RefusalCode};
 use motor::Preparing;
 use parking_lot::Mutex;
 use runtime::{
-    CodeSandbox, Component, ComponentOrigin, Limits, LoadError, Outcome, Runtime, ToolComponent, ToolDescription,
+    CodeSandbox, Component, ComponentOrigin, Language, Limits, LoadError, Outcome, Runtime, ToolComponent,
+    ToolDescription,
 };
 use tokio::sync::OnceCell;
 
 use crate::catalogue;
+use crate::pinned;
 use crate::preparing::Preparations;
 use store::broke_off;
 
@@ -56,8 +60,10 @@ impl CompileTurn {
 pub struct SandboxPool {
     runtime: Runtime,
     preparations: Preparations,
-    isolated: OnceCell<CodeSandbox>,
-    connected: OnceCell<CodeSandbox>,
+    /// Directories that engines beside the program are looked for in.
+    engines: Vec<PathBuf>,
+    /// Engines of programs, by language and by whether they are connected.
+    programs: HashMap<(Language, bool), OnceCell<CodeSandbox>>,
     /// Bundled components of tools, by name.
     bundled: HashMap<&'static str, OnceCell<Toolset>>,
     /// Components of skills, by hash.
@@ -74,14 +80,14 @@ impl SandboxPool {
         &self.runtime
     }
 
-    /// A pool that has nothing loaded yet.
+    /// A pool that has nothing loaded yet. Engines beside the program are looked for in `engines`, and where they were built.
     #[must_use]
-    pub fn new(runtime: Runtime) -> Self {
+    pub fn new(runtime: Runtime, engines: Vec<PathBuf>) -> Self {
         Self {
             runtime,
             preparations: Preparations::default(),
-            isolated: OnceCell::new(),
-            connected: OnceCell::new(),
+            engines,
+            programs: catalogue::ENGINES.iter().map(|(key, _)| (*key, OnceCell::new())).collect(),
             bundled: catalogue::components().map(|name| (name, OnceCell::new())).collect(),
             others: Mutex::default(),
         }
@@ -93,19 +99,26 @@ impl SandboxPool {
         &self.preparations
     }
 
-    /// The JavaScript engine: `connected` to the access that a program is granted, or without any.
+    /// The engine of a language: `connected` to the access that a program is granted, or without any.
     ///
     /// # Errors
     /// If it cannot be loaded.
-    pub async fn code(&self, connected: bool, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
-        let cell = if connected { &self.connected } else { &self.isolated };
+    pub async fn code(&self, language: Language, connected: bool, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
+        let key = (language, connected);
+        let Some(cell) = self.programs.get(&key) else { return Err(missing("code")) };
         let loading = cell.get_or_try_init(|| async {
-            let name = if connected { catalogue::CONNECTED } else { "code-js" };
             let link = if connected { CodeSandbox::link_connected } else { CodeSandbox::link };
-            let component = self.bundled(name).await?;
-            link(&self.runtime, &component).map_err(|error| broken("code", &error))
+            let component = self.bundled(catalogue::engine(key)).await?;
+            let sandbox = link(&self.runtime, &component).map_err(|error| broken("code", &error))?;
+            Ok(sandbox.speaking(language))
         });
         self.preparations.of(turn.of("code"), loading).await
+    }
+
+    /// The hash of the engine that Python runs in, if this host has it. It is not read for that.
+    #[must_use]
+    pub fn python(&self, connected: bool) -> Option<ContentHash> {
+        pinned::find(catalogue::engine((Language::Python, connected)), &self.engines).map(|found| found.component)
     }
 
     /// The bundled component of tools with this name.
@@ -125,7 +138,11 @@ impl SandboxPool {
     }
 
     async fn bundled(&self, name: &str) -> Result<Component, Refusal> {
-        load(&self.runtime, bundled_component(name)?).await.map_err(|error| broken(name, &error))
+        let component = match pinned::find(name, &self.engines) {
+            Some(engine) => engine.read().await?,
+            None => bundled_component(name)?,
+        };
+        load(&self.runtime, component).await.map_err(|error| broken(name, &error))
     }
 
     /// The component of these untrusted bytes. `hash` is their hash, and `path` the name shown to people.
@@ -188,17 +205,18 @@ pub async fn load(
 ) -> Result<Component, LoadError> {
     if let Some(code) = code {
         let owned = runtime.clone();
-        match blocking(move || Component::load_precompiled(&owned, bytes, code)).await {
+        let component = bytes.clone();
+        match blocking(move || Component::load_precompiled(&owned, &component, &code)).await {
             Ok(component) => return Ok(component),
             Err(error) => tracing::info!(%error, "the code of a bundled component does not fit, so it is compiled"),
         }
     }
-    if let Err(error) = Component::prepare(runtime, bytes).await {
+    if let Err(error) = Component::prepare(runtime, &bytes).await {
         tracing::warn!(%error, "a bundled component is compiled in the host itself");
     }
     let runtime = runtime.clone();
     blocking(move || {
-        tokio::runtime::Handle::current().block_on(Component::load(&runtime, bytes, ComponentOrigin::Bundled))
+        tokio::runtime::Handle::current().block_on(Component::load(&runtime, &bytes, ComponentOrigin::Bundled))
     })
     .await
 }
@@ -211,13 +229,13 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(LoadError::Worker { message: broke_off(&error).reason }))
 }
 
-/// A component that is part of the program.
-#[derive(Debug, Clone, Copy)]
+/// A component that is part of the program, or known to it by its hash.
+#[derive(Debug, Clone)]
 pub struct BundledComponent {
     /// Bytes of the component, as it was built.
-    pub bytes: &'static [u8],
+    pub bytes: Cow<'static, [u8]>,
     /// The code that it was compiled to when it was built.
-    pub code: Option<&'static [u8]>,
+    pub code: Option<Cow<'static, [u8]>>,
 }
 
 /// The bundled component with this name.
@@ -226,12 +244,15 @@ pub struct BundledComponent {
 /// If the program was built without it.
 pub fn bundled_component(name: &str) -> Result<BundledComponent, Refusal> {
     let bytes = bundled::component(name).ok_or_else(|| missing(name))?;
-    Ok(BundledComponent { bytes, code: bundled::code(name) })
+    Ok(BundledComponent { bytes: bytes.into(), code: bundled::code(name).map(Cow::from) })
 }
 
 fn missing(name: &str) -> Refusal {
+    let is_beside =
+        catalogue::ENGINES.iter().any(|((language, _), engine)| *engine == name && *language == Language::Python);
+    let command = if is_beside { "cargo xtask python" } else { "cargo xtask guests" };
     Refusal::new(RefusalCode::InvalidComponent, format!("this program was built without the component `{name}`"))
-        .with_remedy("run `cargo xtask guests` in its sources and build it again")
+        .with_remedy(format!("run `{command}` in its sources and build it again"))
 }
 
 fn broken(name: &str, error: &LoadError) -> Refusal {
@@ -248,6 +269,8 @@ mod tests {
         assert_eq!(refusal.code, RefusalCode::InvalidComponent);
         assert!(refusal.reason.contains("`never-built`"), "{}", refusal.reason);
         assert!(refusal.remedy.is_some_and(|remedy| remedy.contains("cargo xtask guests")));
+        let refusal = missing("code-python");
+        assert!(refusal.remedy.is_some_and(|remedy| remedy.contains("cargo xtask python")));
         assert!(bundled_component("files").is_ok());
     }
 }

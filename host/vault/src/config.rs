@@ -9,13 +9,37 @@ use serde::{Deserialize, Serialize};
 use store::Store;
 
 /// The section `[credentials]` of the configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VaultConfig {
     /// For each credential of an environment variable, the patterns of the domains it may be sent to. The key is the
     /// name of the credential: `api_key` for `VAULT_API_KEY`.
     /// Default empty: a credential without a domain is sent nowhere.
     pub domains: BTreeMap<String, Vec<String>>,
+    /// Hours that a credential which a run saved waits for the owner. Then it is removed. Default 168, a week; 1 to 8760.
+    pub pending_hours: u64,
+}
+
+impl Default for VaultConfig {
+    fn default() -> Self {
+        Self { domains: BTreeMap::new(), pending_hours: 168 }
+    }
+}
+
+/// The longest that a saved credential may wait, in hours: a year.
+pub(crate) const MAX_PENDING_HOURS: u64 = 8_760;
+
+impl VaultConfig {
+    /// Checks the ranges of numbers.
+    ///
+    /// # Errors
+    /// The key that is out of range, and the range.
+    pub fn check(&self) -> Result<(), String> {
+        match self.pending_hours {
+            1..=MAX_PENDING_HOURS => Ok(()),
+            hours => Err(format!("`credentials.pending_hours` is {hours}: it has to be from 1 to {MAX_PENDING_HOURS}")),
+        }
+    }
 }
 
 /// The parts a vault is opened with.

@@ -112,7 +112,7 @@ mod tests {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let domains = [("api-key", "api.example.com"), ("gone", "example.com")];
         let domains = domains.iter().map(|(name, domain)| ((*name).to_owned(), vec![(*domain).to_owned()])).collect();
-        let (found, warnings) = read(variables, &VaultConfig { domains });
+        let (found, warnings) = read(variables, &VaultConfig { domains, ..VaultConfig::default() });
         let names: Vec<&str> = found.iter().map(|variable| variable.name.as_str()).collect();
         assert_eq!(names, ["api_key", "short"]);
         assert_eq!(found[0].value.expose(), "0123456789");

@@ -19,4 +19,4 @@ pub use config::{VaultConfig, VaultParts};
 pub use error::VaultError;
 pub use run::{GrantedCredential, RunSecrets};
 pub use scrub::{FalseStarts, KnownSecret, ScrubStream, Scrubber};
-pub use vault::{CredentialInfo, CredentialSource, NewCredential, Vault};
+pub use vault::{CredentialInfo, CredentialSource, MAX_PENDING, NewCredential, NewPending, PendingFacts, Vault};

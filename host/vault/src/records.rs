@@ -10,11 +10,14 @@ use serde_json::Value;
 use store::{Scan, Store, StoreError, Table};
 
 use crate::key::KeyRecord;
+use crate::vault::PendingRecord;
 use crate::{NewCredential, VaultError};
 
 const KEY_RECORD: &str = "key";
 /// Prefix before the scope and the name of a credential; neither can contain a zero byte.
 const CREDENTIALS: &str = "credential\0";
+/// Prefix before the scope and the name of a credential that waits for the owner.
+const PENDING: &str = "pending\0";
 /// The first element of the associated data of a sealed value.
 const VERSION: &str = "motor credential 1";
 
@@ -81,6 +84,22 @@ fn beside(name: &CredentialName, skill: Option<&str>, domains: &[String], raw: b
 /// The key under which a credential is stored. A shared one has an empty scope, which no skill has.
 pub(crate) fn key_of(name: &CredentialName, skill: Option<&str>) -> String {
     format!("{CREDENTIALS}{}\0{name}", skill.unwrap_or_default())
+}
+
+/// The key under which a credential waits for the owner.
+pub(crate) fn pending_key(name: &CredentialName, skill: &str) -> String {
+    format!("{PENDING}{skill}\0{name}")
+}
+
+/// All credentials that wait for the owner, by skill and name. One whose key is not its own is left out.
+pub(crate) fn pending(store: &Store) -> Result<Vec<PendingRecord>, StoreError> {
+    let records = store.scan::<Value>(Table::Vault, &Scan::prefix(PENDING))?;
+    let read = |(key, record): (Vec<u8>, Value)| {
+        let record = serde_json::from_value::<PendingRecord>(record).ok()?;
+        let own = pending_key(&record.name, &record.skill);
+        (own.as_bytes() == key.as_slice()).then_some(record)
+    };
+    Ok(records.into_iter().filter_map(read).collect())
 }
 
 /// A snapshot of all credentials, in order of scope and name.

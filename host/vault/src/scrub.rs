@@ -17,7 +17,7 @@ mod tests;
 mod variants;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base::{ContentHash, CredentialName, Secret};
 use serde_json::Value;
@@ -37,6 +37,9 @@ mod table;
 pub struct Scrubber {
     index: Index,
     known: Vec<KnownSecret>,
+    secrets: Vec<(CredentialName, Secret<String>)>,
+    /// The same with a secret more: it takes the place of this one for all of its users.
+    next: OnceLock<Box<Scrubber>>,
 }
 
 /// A secret that the scrubber knows.
@@ -67,27 +70,54 @@ impl Scrubber {
             .filter(|(_, secret)| secret.len() >= index::KEY_BYTES)
             .flat_map(|(owner, secret)| variants::of(secret).into_iter().map(move |form| (form, owner)));
         let index = Index::new(forms);
-        let known = secrets.into_iter().map(|(name, value)| KnownSecret {
+        let known = secrets.iter().map(|(name, value)| KnownSecret {
             placeholder: name.placeholder(),
-            value: KnownSecret::hash_of(&value),
-            name,
+            value: KnownSecret::hash_of(value),
+            name: name.clone(),
         });
-        Self { index, known: known.collect() }
+        Self { index, known: known.collect(), secrets, next: OnceLock::new() }
+    }
+
+    /// Adds a secret for all users of this scrubber, also for streams that are being read. A secret that is known under
+    /// this name already is not added again.
+    pub fn learn(&self, name: &CredentialName, value: &Secret<String>) {
+        let hash = KnownSecret::hash_of(value);
+        loop {
+            let latest = self.latest();
+            if latest.known.iter().any(|known| known.name == *name && known.value == hash) {
+                return;
+            }
+            let mut secrets = latest.secrets.clone();
+            // At the end: a stream remembers a secret by its place.
+            secrets.push((name.clone(), value.clone()));
+            if latest.next.set(Box::new(Self::new(secrets))).is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn latest(&self) -> &Self {
+        let mut latest = self;
+        while let Some(next) = latest.next.get() {
+            latest = next;
+        }
+        latest
     }
 
     /// Whether there are no secrets to find.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.latest().index.is_empty()
     }
 
     /// The secrets in a text, each once, except those within another secret or in the placeholder of another.
     #[must_use]
     pub fn secrets_in(&self, text: &[u8]) -> Vec<&KnownSecret> {
-        let (mut matches, mut found, mut done) = (self.matches(text, 0, TextEnd::Final), Vec::new(), 0);
+        let latest = self.latest();
+        let (mut matches, mut found, mut done) = (latest.matches(text, 0, TextEnd::Final), Vec::new(), 0);
         while let NextMatch::Found(owner, range) = matches.next() {
             if range.end > done {
-                found.extend(self.known.get(owner).filter(|secret| !found.contains(secret)));
+                found.extend(latest.known.get(owner).filter(|secret| !found.contains(secret)));
                 done = range.end;
             }
         }
@@ -181,11 +211,12 @@ impl Scrubber {
     }
 
     fn matches<'a>(&'a self, text: &'a [u8], from: usize, end: TextEnd) -> Matches<'a> {
-        Matches { finder: self.index.finder(text, from, end), known: &self.known, text, end }
+        let Self { index, known, .. } = self.latest();
+        Matches { finder: index.finder(text, from, end), known, text, end }
     }
 
     fn placeholder(&self, owner: usize) -> &[u8] {
-        self.known.get(owner).map_or(b"<credential>", |secret| secret.placeholder.as_bytes())
+        self.latest().known.get(owner).map_or(b"<credential>", |secret| secret.placeholder.as_bytes())
     }
 }
 
@@ -243,6 +274,6 @@ impl Replaced {
 
 impl std::fmt::Debug for Scrubber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scrubber").field("forms", &self.index.len()).finish_non_exhaustive()
+        f.debug_struct("Scrubber").field("forms", &self.latest().index.len()).finish_non_exhaustive()
     }
 }

@@ -3,6 +3,9 @@
 //! It survives a crash at any instant, the wrong key, an unavailable keyring, and tampered records: each is an explicit
 //! refusal, never an empty value, another key, or a credential of a lower source in place of the intended one.
 
+mod pending;
+#[cfg(test)]
+mod pending_tests;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +20,7 @@ use seal::Key;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table};
 
+use crate::config::MAX_PENDING_HOURS;
 use crate::environment::{self, Variable, fitness, is_same};
 use crate::key::{KeyRecord, KeySource, Sources};
 use crate::records::{self, CredentialEntry, StoredCredential};
@@ -24,6 +28,9 @@ use crate::{GrantedCredential, RunSecrets, Scrubber, VaultError, VaultParts};
 
 /// Time before an unavailable key is requested again: every run requests it, and a keyring that hangs takes seconds.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
+pub(crate) use pending::PendingRecord;
+pub use pending::{MAX_PENDING, NewPending, PendingFacts};
+
 const MAX_DOMAINS: usize = 64;
 const MAX_SKILL_BYTES: usize = 128;
 
@@ -46,6 +53,8 @@ struct Inner {
     keyring: bool,
     variables: Vec<Variable>,
     warnings: Vec<String>,
+    /// How long a saved credential waits for the owner.
+    pending_for: Duration,
     lock: Mutex<Lock>,
     scrubber: Mutex<Known>,
     /// Serializes changes: the first one makes the key.
@@ -104,6 +113,9 @@ pub struct CredentialInfo {
     /// the keyring for the key, so a credential that was not needed yet may turn out to be unreadable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreadable: bool,
+    /// Present if a run saved it and the owner has not agreed: then it is not usable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PendingFacts>,
 }
 
 /// The source of a credential (SPEC VAULT-1).
@@ -122,6 +134,7 @@ impl Vault {
     pub fn open(parts: VaultParts) -> Self {
         let VaultParts { store, clock, directory, key, keyring, variables, config } = parts;
         let (variables, warnings) = environment::read(variables, &config);
+        let pending_for = Duration::from_secs(config.pending_hours.clamp(1, MAX_PENDING_HOURS) * 3_600);
         let inner = Inner {
             store,
             clock,
@@ -130,6 +143,7 @@ impl Vault {
             keyring,
             variables,
             warnings,
+            pending_for,
             lock: Mutex::new(Lock::Closed),
             scrubber: Mutex::default(),
             writing: tokio::sync::Mutex::default(),
@@ -160,7 +174,11 @@ impl Vault {
         let inner = self.inner.clone();
         // Keyring, key derivation and files are slow.
         let prepared = tokio::task::spawn_blocking(move || inner.prepare(&credential)).await;
-        let (batch, made) = prepared.map_err(|_| VaultError::System { action: "encrypting a credential" })??;
+        let (stored, mut batch, made) =
+            prepared.map_err(|_| VaultError::System { action: "encrypting a credential" })??;
+        batch
+            .put(Table::Vault, records::key_of(&stored.name, stored.skill.as_deref()), &stored)
+            .map_err(VaultError::from)?;
         self.inner.store.commit(batch).await.map_err(VaultError::from)?;
         if let Some((key, record)) = made {
             *self.inner.lock.lock() = Lock::Open { key, record };
@@ -184,6 +202,7 @@ impl Vault {
             source: CredentialSource::Environment,
             set_at: None,
             unreadable: fitness(&variable.name, variable.value.expose()).is_err(),
+            pending: None,
         }));
         Ok(infos)
     }
@@ -209,7 +228,7 @@ impl Vault {
         }
         let mut batch = Batch::new();
         batch.delete(Table::Vault, records::key_of(name, skill));
-        if entries.len() == 1 {
+        if entries.len() == 1 && self.inner.waiting()?.is_empty() {
             records::delete_key_record(&mut batch);
         }
         self.inner.store.commit(batch).await.map_err(VaultError::from)?;
@@ -263,14 +282,17 @@ impl Inner {
         Sources { keyring: self.keyring, environment: self.environment_key.as_ref(), directory: &self.directory }
     }
 
-    /// The batch that stores a credential, and the key that was made for it if it is the first.
-    #[expect(clippy::type_complexity, reason = "two things that belong together, once")]
-    fn prepare(&self, credential: &NewCredential) -> Result<(Batch, Option<(Arc<Key>, KeyRecord)>), VaultError> {
+    /// The sealed credential, the batch that is to store it, and the key that was made for it if it is the first.
+    #[expect(clippy::type_complexity, reason = "three things that belong together, once")]
+    fn prepare(
+        &self,
+        credential: &NewCredential,
+    ) -> Result<(StoredCredential, Batch, Option<(Arc<Key>, KeyRecord)>), VaultError> {
         let mut batch = Batch::new();
         let (key, made) = match self.key()? {
             Some(key) => (key, None),
             // Credentials without a record of their key: making another key would lose them.
-            None if !self.entries()?.is_empty() => return Err(no_key_record()),
+            None if !self.entries()?.is_empty() || !self.waiting()?.is_empty() => return Err(no_key_record()),
             None => {
                 let (key, record) = self.sources().create()?;
                 records::put_key_record(&mut batch, &record)?;
@@ -279,8 +301,7 @@ impl Inner {
             }
         };
         let stored = StoredCredential::seal(credential, self.clock.now(), &key)?;
-        batch.put(Table::Vault, records::key_of(&stored.name, stored.skill.as_deref()), &stored)?;
-        Ok((batch, made))
+        Ok((stored, batch, made))
     }
 
     /// The key of the vault; `None` if there is no record of one.
@@ -311,7 +332,7 @@ impl Inner {
     }
 
     fn key_for(&self, entries: &[CredentialEntry]) -> MaybeKey {
-        if entries.is_empty() {
+        if entries.is_empty() && self.waiting()?.is_empty() {
             return Ok(None);
         }
         match self.key() {
@@ -356,8 +377,11 @@ impl Inner {
     }
 
     fn scrubber(&self, entries: &[CredentialEntry], key: &MaybeKey) -> Arc<Scrubber> {
+        // If they cannot be read now, the run cannot be written either.
+        let waiting = self.waiting().unwrap_or_default();
         let mut of = String::from(if matches!(key, Ok(Some(_))) { "open" } else { "closed" });
         entries.iter().for_each(|entry| of.push_str(&entry.tag));
+        waiting.iter().for_each(|record| of.push_str(&record.tag()));
         let of = ContentHash::of(of.as_bytes());
         let mut known = self.scrubber.lock();
         if known.of == Some(of)
@@ -371,10 +395,11 @@ impl Inner {
         }
         let key = key.as_ref().ok().and_then(Option::as_deref);
         let stored = entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.open(key?)?)));
+        let pending = waiting.iter().filter_map(|record| Some((record.name.clone(), record.open(key?)?)));
         // Values that are never granted would be found in unrelated texts.
         let fit = self.variables.iter().filter(|variable| fitness(&variable.name, variable.value.expose()).is_ok());
         let variables = fit.map(|variable| (variable.name.clone(), variable.value.clone()));
-        let scrubber = Arc::new(Scrubber::new(stored.chain(variables).collect()));
+        let scrubber = Arc::new(Scrubber::new(stored.chain(pending).chain(variables).collect()));
         *known = Known { of: Some(of), scrubber: Arc::downgrade(&scrubber) };
         scrubber
     }
@@ -428,6 +453,7 @@ fn info(entry: &CredentialEntry, key: Option<&MaybeKey>) -> CredentialInfo {
         source: CredentialSource::Vault,
         set_at: stored.map(|stored| stored.set_at),
         unreadable: stored.is_none() || is_unreadable,
+        pending: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::{AgentName, RunId, Timestamp};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
-use signals::{MotorResult, Priority, SignalApproval, SignalError, TTL_MS, TaskResult, TaskStats};
+use signals::{MotorResult, Priority, SignalApproval, SignalError, TaskResult, TaskStats};
 
 use super::*;
 use crate::tests::Fixture;
@@ -17,9 +17,8 @@ fn signal(body: impl FnOnce(MotorResult) -> MotorResult) -> Signal {
     Signal {
         id: 7,
         agent: AgentName::default(),
-        run: run.clone(),
         created_at: Timestamp::from_millis(0),
-        ttl_ms: TTL_MS,
+        ttl_ms: 300_000,
         priority: Priority::High,
         source: signals::SOURCE.to_owned(),
         body: body(MotorResult::new(run, SignalStatus::AwaitingInput)),

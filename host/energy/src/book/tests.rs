@@ -155,15 +155,42 @@ async fn the_floor_holds_and_a_refusal_says_when() {
     assert_eq!(refusal.remedy.unwrap(), "ask again in 12 min");
     home.clock.advance(Duration::from_secs(720));
     book.check(&agent, Activity::Agentic { browser: false }).unwrap();
-    assert!(book.check(&agent, browser).unwrap_err().reason.contains("more than 0.50"));
+    assert_eq!(book.check(&agent, browser).unwrap_err().code, RefusalCode::EnergyTooLow);
 
     is(drain(&store, &book, Activity::Iterations { count: u32::MAX, browser: true }).await.level, 0.05);
     is(drain(&store, &book, Activity::Oneshot).await.level, 0.05);
     let refusal = book.check(&agent, Activity::Oneshot).unwrap_err();
     assert!(refusal.reason.starts_with("too tired to act: energy is 0.05, and a single act needs"), "{refusal}");
-    for activity in [Activity::Llm, Activity::Message, Activity::Iterations { count: 9, browser: true }] {
+    assert_eq!(book.check(&agent, Activity::Llm).unwrap_err().code, RefusalCode::EnergyTooLow);
+    for activity in [Activity::Message, Activity::Iterations { count: 9, browser: true }] {
         book.check(&agent, activity).unwrap();
     }
+}
+
+/// A model that tries again and again: recovery while it tries must not pay for one more act each time.
+#[tokio::test]
+async fn acts_of_a_model_end_at_the_floor() {
+    let home = Home::new(EnergyConfig::default());
+    let (store, book) = home.open();
+    let agent = AgentName::default();
+    let mut begun = 0;
+    for _ in 0..25 {
+        home.clock.advance(Duration::from_secs(1));
+        if book.check(&agent, Activity::Oneshot).is_ok() {
+            begun += 1;
+            drain(&store, &book, Activity::Oneshot).await;
+        }
+    }
+    assert_eq!(begun, 20, "a full level and the floor pay for twenty");
+    is(book.level(&agent).unwrap(), 0.05);
+    // Over a restart too, and after a while one more act is possible.
+    drop((store, book));
+    let (store, book) = home.open();
+    assert!(book.check(&agent, Activity::Oneshot).is_err());
+    home.clock.advance(Duration::from_secs(800));
+    book.check(&agent, Activity::Oneshot).unwrap();
+    drain(&store, &book, Activity::Oneshot).await;
+    assert!(book.check(&agent, Activity::Oneshot).is_err());
 }
 
 #[tokio::test]

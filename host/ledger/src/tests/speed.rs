@@ -1,5 +1,6 @@
 //! Speed and memory with 100,000 peers and 10,000,000 interactions:
-//! `MOTOR_LEDGER_HOME=DIR cargo test -p ledger -- --ignored --nocapture measure`.
+//! `MOTOR_LEDGER_HOME=DIR cargo test -p ledger -- --ignored --nocapture measure`. With `MOTOR_LEDGER_PEERS=1000` in another
+//! directory, 100 interactions each, it takes seconds.
 //!
 //! The first run fills the directory, in a process of its own, so that memory is that of a host which starts with it. Filling is
 //! faster than the engine's one background thread, and leaves a journal of 1.6 GB: the start that follows reads it, and misses the
@@ -12,6 +13,7 @@ use base::SystemClock;
 
 use super::*;
 
+/// The number of peers, unless `MOTOR_LEDGER_PEERS` gives another one for a quick look.
 const PEERS: u64 = 100_000;
 /// Interactions of each peer come in this many turns, so that those of all peers are mixed on the disk.
 const TURNS: u64 = 10;
@@ -19,6 +21,11 @@ const INTERACTIONS_A_TURN: usize = 10;
 const FILLERS: u64 = 64;
 /// Calls of each kind.
 const CALLS: u64 = 10_000;
+
+fn peers() -> u64 {
+    let asked = std::env::var("MOTOR_LEDGER_PEERS").ok();
+    asked.map_or(PEERS, |peers| peers.parse().expect("`MOTOR_LEDGER_PEERS` is a number"))
+}
 
 fn directory() -> PathBuf {
     PathBuf::from(
@@ -62,7 +69,7 @@ async fn fill() {
         let filling = (0..FILLERS).map(|filler| {
             let ledger = ledger.clone();
             tokio::spawn(async move {
-                for number in (filler..PEERS).step_by(FILLERS as usize) {
+                for number in (filler..peers()).step_by(FILLERS as usize) {
                     let summary = format!("turn {turn}: asks for the table of last month and thanks for it");
                     let some = (0..INTERACTIONS_A_TURN / 2).flat_map(|_| exchange(&summary)).collect();
                     ledger.record(&main(), &id(number), some).await.unwrap();
@@ -92,7 +99,7 @@ async fn measure() {
     let start = began.elapsed().as_secs_f64() * 1e3;
     println!("start: {start:.0} ms, memory {:.0} MiB", status_mib("VmRSS"));
     let random = Random::seeded(1);
-    let any = || id(random.next_u64() % PEERS);
+    let any = || id(random.next_u64() % peers());
     let (mut enriching, mut assessing, mut recording, mut briefing) = (vec![], vec![], vec![], vec![]);
     for _ in 0..CALLS {
         let began = Instant::now();

@@ -10,8 +10,8 @@ use std::ops::AddAssign;
 use base::Provenance;
 use serde_json::Value;
 
-use super::Entry;
 use super::shorten::{arguments_text, inline, path};
+use super::{Entry, OWNER};
 use crate::toolbox::ToolResult;
 
 /// The label of a record's fence.
@@ -26,10 +26,10 @@ const NAME_BYTES: usize = 64;
 const CALLS: usize = 8;
 /// Tools that are counted by name.
 const NAMES: usize = 8;
-/// Bytes of one answer of the owner.
+/// Bytes of one answer or message of the owner.
 const ANSWER_BYTES: usize = 1_000;
-/// Answers of the owner that are quoted, the newest.
-const ANSWERS: usize = 4;
+/// Answers and messages of the owner that are quoted, the newest.
+const ANSWERS: usize = 8;
 
 /// One step of the record.
 pub(super) struct DigestStep {
@@ -37,8 +37,8 @@ pub(super) struct DigestStep {
     /// Its lines, when there is room for them.
     lines: String,
     counts: Counts,
-    /// The owner's answers to questions.
-    answers: Vec<String>,
+    /// The owner's answers to questions, and messages.
+    words: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,21 +58,24 @@ type Counts = BTreeMap<String, Tally>;
 
 impl DigestStep {
     pub(super) fn new(number: usize, entries: &[Entry]) -> Self {
-        let mut step = Self { number, lines: String::new(), counts: Counts::new(), answers: Vec::new() };
+        let mut step = Self { number, lines: String::new(), counts: Counts::new(), words: Vec::new() };
         for entry in entries {
             match entry {
                 Entry::Reply { text, .. } if text.trim().is_empty() => {}
                 Entry::Reply { text, .. } => step.line(&format!(", you: {}", quoted(text, SAID_BYTES))),
-                Entry::Said { text } => {
-                    let text = text.strip_prefix("[host] ").unwrap_or(text);
-                    step.line(&format!(", host: {}", quoted(text, QUOTE_BYTES)));
-                }
+                Entry::Said { text } => match text.strip_prefix(OWNER) {
+                    Some(said) => step.words.push(format!("said: {}", quoted(said, ANSWER_BYTES))),
+                    None => {
+                        let text = text.strip_prefix("[host] ").unwrap_or(text);
+                        step.line(&format!(", host: {}", quoted(text, QUOTE_BYTES)));
+                    }
+                },
                 Entry::Result { call_id, tool, result, .. } => {
                     let name = inline(tool, NAME_BYTES);
                     let tally = Tally { calls: 1, failed: usize::from(!result.ok) };
                     *step.counts.entry(name.clone()).or_default() += tally;
                     if result.provenance == Provenance::User {
-                        step.answers.push(quoted(&result.output, ANSWER_BYTES));
+                        step.words.push(format!("answered: {}", quoted(&result.output, ANSWER_BYTES)));
                     }
                     if step.calls() <= CALLS {
                         let arguments = inline(&arguments_of(entries, call_id), QUOTE_BYTES);
@@ -149,12 +152,12 @@ pub(super) fn digest(steps: &[DigestStep], bytes: usize) -> Option<String> {
         .find(|text| text.len() <= bytes)
 }
 
-/// The owner's answers: they keep their weight, so they are not quoted as data.
+/// The owner's words: they keep their weight, so they are not quoted as data.
 fn answers(steps: &[DigestStep]) -> String {
-    let all = steps.iter().flat_map(|step| step.answers.iter().map(|answer| (step.number, answer)));
+    let all = steps.iter().flat_map(|step| step.words.iter().map(|words| (step.number, words)));
     let all: Vec<_> = all.collect();
     let older = all.len().saturating_sub(ANSWERS);
-    all.iter().skip(older).map(|(step, answer)| format!("In step {step} the owner answered: {answer}\n")).collect()
+    all.iter().skip(older).map(|(step, words)| format!("In step {step} the owner {words}\n")).collect()
 }
 
 /// One line for steps that are counted only.

@@ -326,7 +326,12 @@ async fn a_consent_to_a_request_outlasts_other_calls_and_is_used_once() {
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["x", "y"]);
     let trace = home.motor.status(&id).unwrap();
     let refused = trace.steps[2].tool_calls[0].result.clone().unwrap();
-    assert!(!refused.ok && refused.output.contains("not now"), "{refused:?}");
+    assert!(
+        !refused.ok && !refused.output.contains("not now"),
+        "the owner's words are no part of a result: {refused:?}"
+    );
+    let told: Vec<_> = trace.owner_messages.iter().map(|told| told.text.as_str()).collect();
+    assert_eq!(told, ["No. not now"]);
 }
 
 #[tokio::test]
@@ -379,7 +384,7 @@ async fn what_failed_after_it_was_sent_keeps_its_key_in_the_next_attempt() {
 #[tokio::test]
 async fn a_failed_run_is_tried_again_with_what_was_learnt() {
     let home = Home::new(vec![call("fail", json!({"text": "x"}))]);
-    let id = home.start(RunRequest { max_iterations: Some(2), ..asking() }).await;
+    let id = home.start(RunRequest { max_iterations: Some(2), ..request() }).await;
     let failed = home.motor.wait(&id).await.unwrap();
     let failure = failed.failure.unwrap();
     assert!(failure.retryable, "{failure:?}");

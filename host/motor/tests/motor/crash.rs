@@ -11,7 +11,7 @@ use motor::{FailureCategory, LiveEvent, RunRequest, RunStatus};
 use serde_json::json;
 use store::Faults;
 
-use crate::home::{Home, Turn, call, request, world};
+use crate::home::{Home, SECRET, Turn, call, request, world};
 
 /// Every write fails from the n-th on, like those of a process that is no more.
 #[derive(Debug)]
@@ -66,6 +66,32 @@ async fn a_call_in_flight_is_repeated_only_if_that_is_harmless() {
             assert_eq!(result.error_code, Some(ErrorCode::OutcomeUnknown));
             assert_eq!(home.world.tools.appended.lock().unwrap().len(), 1);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_a_run_learns_leaves_its_history_whenever_the_host_dies() {
+    for writes in 2..=12 {
+        let text = format!("the key is {SECRET}");
+        let turns = vec![
+            call("append", json!({"text": text})),
+            call("fail", json!({"text": text})),
+            call(motor::SAVE_CREDENTIAL, json!({})),
+            Turn::Say("done"),
+        ];
+        let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(turns), Arc::new(Dead::after(writes)));
+        let id = home.start(request()).await;
+        home.motor.wait(&id).await.ok();
+        let home = home.reopen().await;
+        home.motor.resume_all().await.unwrap();
+        assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed, "{writes}");
+        let trace = home.motor.status(&id).unwrap();
+        let shown = serde_json::to_string(&trace).unwrap() + &home.motor.log(&id).unwrap();
+        assert!(!shown.contains(SECRET) && shown.contains("<credential:key>"), "{writes}: {shown}");
+        assert_eq!((trace.steps.len(), home.world.tools.appended.lock().unwrap().len()), (4, 1), "{writes}");
+        // The model is told the content of the history.
+        let last = format!("{:?}", home.world.model.requests.lock().unwrap().last().unwrap());
+        assert!(!last.contains(SECRET), "{writes}: {last}");
     }
 }
 

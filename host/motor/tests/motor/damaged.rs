@@ -50,7 +50,7 @@ async fn is_out_of_the_way(home: Home, id: &RunId, status: RunStatus, announced:
     assert!(record.completed_at.is_some());
     let signals = home.signals.since(0, 10).unwrap();
     assert_eq!(signals.len(), 1);
-    assert_eq!((signals[0].run.clone(), signals[0].body.status), (id.clone(), announced));
+    assert_eq!((signals[0].body.run_id.clone(), signals[0].body.status), (id.clone(), announced));
     assert_eq!(signals[0].body.error.as_ref().unwrap().message, error.message);
 
     assert_eq!(home.motor.cancel(id).await.unwrap_err().code, RefusalCode::IllegalState);

@@ -13,13 +13,13 @@ use crate::home::{Home, world};
 use crate::long_run::{End, Owner, asked, both_attempts, check, is_over, seen, still};
 
 /// The refusals of a dying host that could not store: it is unknown whether the write that failed is on the disk.
-const FOR_STORAGE: [RefusalCode; 2] = [RefusalCode::StorageFailed, RefusalCode::OutcomeUnknown];
+pub const FOR_STORAGE: [RefusalCode; 2] = [RefusalCode::StorageFailed, RefusalCode::OutcomeUnknown];
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
 /// The fate of the write at which the host dies.
 #[derive(Debug, Clone, Copy)]
-enum Death {
+pub enum Death {
     Unwritten,
     Unsynced,
     /// On the disk, but not acknowledged.
@@ -28,12 +28,16 @@ enum Death {
 
 /// The host dies at one write: from then on no write succeeds.
 #[derive(Debug)]
-struct DiesAt {
+pub struct DiesAt {
     left: AtomicU32,
     death: Death,
 }
 
 impl DiesAt {
+    pub fn at(n: u32, death: Death) -> Self {
+        Self { left: AtomicU32::new(n), death }
+    }
+
     fn is_alive(&self) -> bool {
         self.left.load(Ordering::SeqCst) > 0
     }
@@ -99,7 +103,7 @@ pub async fn undisturbed() -> End {
 /// One death and its consequences. `None` if the host lived to the end; else whether an outcome is unknown.
 async fn dies(n: u32, death: Death, expected: &End) -> Option<bool> {
     let when = format!("write {n}, {death:?}");
-    let (home, id, owner) = lives(Arc::new(DiesAt { left: AtomicU32::new(n), death }), &when).await;
+    let (home, id, owner) = lives(Arc::new(DiesAt::at(n, death)), &when).await;
     if owner.deaths == 0 {
         return None;
     }

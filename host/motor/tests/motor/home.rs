@@ -53,7 +53,7 @@ impl Model for Script {
         self.requests.lock().unwrap().push(request.clone());
         let turn = request.turn();
         let mut reply = ChatReply {
-            usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
+            usage: Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() },
             model: "test/script".into(),
             ..ChatReply::default()
         };
@@ -91,6 +91,9 @@ impl Model for Script {
 
 /// Calls of `meet` that have to be made at once, or none of them ends.
 pub const MEETING: usize = 10;
+
+/// The secret that a run knows once it has saved it.
+pub const SECRET: &str = "key-7f3a9c51e0b8";
 
 /// Tools with every kind of effect. Their effects outlive the host.
 pub struct Tools {
@@ -148,6 +151,7 @@ impl Tools {
                 tool("polite_look", true, false),
                 tool("ends_well", false, false),
                 tool("taken", false, false),
+                tool(motor::SAVE_CREDENTIAL, false, true),
                 outward(tool("send", false, false)),
                 outward(tool("get", false, false)),
                 outward(tool("sneak", false, false)),
@@ -191,6 +195,10 @@ impl Toolbox for Tools {
 
     fn only_reads(&self, tool: &str, _: &Value) -> bool {
         ["look", "meet", "web", "get"].contains(&tool)
+    }
+
+    fn clean(&self, value: Value) -> Value {
+        serde_json::from_str(&value.to_string().replace(SECRET, "<credential:key>")).unwrap()
     }
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
@@ -240,6 +248,7 @@ impl Toolbox for Tools {
                 return ToolReply { requests: vec![posted()], ..ToolReply::of(result) };
             }
             "get" => ToolResult::success("got"),
+            motor::SAVE_CREDENTIAL => ToolResult::success("saved"),
             "append" | "send" => {
                 self.appended.lock().unwrap().push(text);
                 ToolResult::success("appended")
@@ -418,7 +427,7 @@ impl Home {
 
     /// How many signals there are for a run.
     pub fn signals_of(&self, id: &RunId) -> usize {
-        self.signals.since(0, 1000).unwrap().iter().filter(|signal| signal.run == *id).count()
+        self.signals.since(0, 1000).unwrap().iter().filter(|signal| signal.body.run_id == *id).count()
     }
 
     /// The last request the model received.
@@ -440,8 +449,10 @@ pub fn request() -> RunRequest {
         skill: None,
         web_sources: vec![],
         by_model: false,
+        money: motor::RunMoney::default(),
         approval_required: false,
         may_ask: false,
+        detached: false,
         settled: false,
     }
 }

@@ -62,9 +62,11 @@ pub fn both_attempts() -> Vec<Turn> {
 pub fn asked() -> RunRequest {
     RunRequest {
         may_ask: true,
+        detached: false,
         skill: None,
         web_sources: vec![],
         by_model: false,
+        money: motor::RunMoney::default(),
         approval_required: true,
         max_iterations: Some(FIRST),
         key: Some("start".into()),
@@ -152,8 +154,13 @@ impl Owner {
         assert_eq!(before, waiting, "it is another question now");
         match waiting {
             Waiting::Input(question) => {
+                // A call whose outcome is unknown takes a step of the attempt, which is to fail all the same.
+                let text = match question.ceiling {
+                    Some(_) => "no".into(),
+                    None => question.choices.first().cloned().unwrap_or_else(|| "yes".into()),
+                };
                 let answer = QuestionAnswer {
-                    text: question.choices.first().cloned().unwrap_or_else(|| "yes".into()),
+                    text,
                     question: Some(asked.clone()),
                     consent: consent().into(),
                     key: Some(asked.clone()),

@@ -6,6 +6,8 @@ mod ask;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod ceilings;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod consent;
@@ -27,6 +29,8 @@ mod home;
 mod long_run;
 #[cfg(test)]
 mod measure;
+#[cfg(test)]
+mod places;
 #[cfg(test)]
 mod prune;
 #[cfg(test)]

@@ -49,7 +49,7 @@ async fn the_log_reads_like_a_story() {
     let story = story.join("\n");
     let timeless = story.split(' ').map(|word| if word.parse::<u64>().is_ok() { "N" } else { word });
     expect![[r#"
-        created for agent main, tools [look, meet, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short, short_polite, polite_look, ends_well, taken, send, get, sneak, post]: do it
+        created for agent main, tools [look, meet, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short, short_polite, polite_look, ends_well, taken, save_credential, send, get, sneak, post]: do it
         started
         step N test/script replied in N ms, N tokens in, N out calls [append]: 
         step N append begins: {"text":"a"}
@@ -168,7 +168,7 @@ async fn iterations_and_time_run_out() {
     assert_eq!(error.last_step.as_deref(), Some("step 7: look"));
     assert_eq!(record.iterations, 7);
     assert!((record.energy - 0.12).abs() < 1e-9, "{}", record.energy);
-    assert!(home.last_request().system.contains("This is your last iteration"));
+    assert!(home.last_request().note.unwrap().contains("This is your last iteration"));
 
     for turn in [Turn::Hang, call("hang", json!({}))] {
         let home = Home::new(vec![turn]);

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{AgentName, Random, Refusal, SystemClock};
+use base::{AgentName, Clock as _, Random, Refusal, RefusalCode, SystemClock};
 use energy::EnergyBook;
 use grants::Grant;
-use llm::{ChatRequest, Message, Model, ToolSpec};
+use llm::{ChatReply, ChatRequest, Delta, Message, MicroUsd, Model, ModelError, ToolSpec};
 use motor::{
-    Environment, FailureCategory, Motor, MotorConfig, MotorParts, Prices, RunRecord, RunRequest, RunStatus, RunTrace,
-    SandboxUsage, ToolDefinition, ToolEffects, ToolInvocation, ToolReply, ToolResult, Toolbox,
+    AgentSpend, Environment, FailureCategory, Motor, MotorConfig, MotorParts, Prices, RunRecord, RunRequest, RunStatus,
+    RunTrace, SandboxUsage, SpendBook, ToolDefinition, ToolEffects, ToolInvocation, ToolReply, ToolResult, Toolbox,
 };
 use serde_json::json;
 use signals::SignalBus;
@@ -39,8 +39,31 @@ impl Toolbox for Reader {
     }
 }
 
+/// A script whose replies have a cost.
+struct Priced {
+    script: Arc<Script>,
+    cost: Option<f64>,
+}
+
+#[async_trait]
+impl Model for Priced {
+    fn name(&self) -> &str {
+        self.script.name()
+    }
+
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<ChatReply, ModelError> {
+        let mut reply = self.script.chat(request, on_delta).await?;
+        reply.usage.cost_usd = self.cost;
+        Ok(reply)
+    }
+}
+
 struct World {
-    model: Arc<Script>,
+    model: Arc<Priced>,
     tools: Arc<Reader>,
 }
 
@@ -59,12 +82,25 @@ impl Environment for World {
 
 /// Reads `reads` times and answers.
 async fn run(reads: usize, usage: Option<SandboxUsage>, config: MotorConfig) -> (RunRecord, Vec<ChatRequest>) {
+    let (record, requests, _) = paid(reads, usage, config, None, motor::RunMoney::default()).await;
+    (record, requests)
+}
+
+/// The same with a cost of each reply. Also gives the spending of the agent's last two days: a test may run at midnight.
+async fn paid(
+    reads: usize,
+    usage: Option<SandboxUsage>,
+    config: MotorConfig,
+    cost: Option<f64>,
+    money: motor::RunMoney,
+) -> (RunRecord, Vec<ChatRequest>, Vec<AgentSpend>) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open_with(&directory.path().join("state"), Arc::new(NoFaults)).unwrap();
     let clock = Arc::new(SystemClock::default());
     let mut turns: Vec<_> = (0..reads).map(|turn| call("read", json!({"text": format!("part {turn}")}))).collect();
     turns.push(Turn::Say("done"));
-    let model = Arc::new(Script { turns, requests: Mutex::default() });
+    let script = Arc::new(Script { turns, requests: Mutex::default() });
+    let model = Arc::new(Priced { script: script.clone(), cost });
     let read = ToolDefinition {
         spec: ToolSpec {
             name: "read".into(),
@@ -83,7 +119,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: MotorConfig) -> 
         energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::EnergyConfig::default())),
         clock,
         random: Arc::new(Random::from_system()),
-        environment: Arc::new(World { model: model.clone(), tools }),
+        environment: Arc::new(World { model, tools }),
         config,
     });
     let id = motor.new_run_id();
@@ -97,15 +133,18 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: MotorConfig) -> 
         key: None,
         approval_required: false,
         may_ask: false,
+        detached: false,
         settled: false,
         skill: None,
         web_sources: vec![],
         by_model: false,
+        money,
     };
     motor.start(id.clone(), request).await.unwrap();
     let record = motor.wait(&id).await.unwrap();
-    let requests = model.requests.lock().unwrap().clone();
-    (record, requests)
+    let requests = script.requests.lock().unwrap().clone();
+    let spent = SpendBook::new(store).days(None, SystemClock::default().now(), 2).unwrap();
+    (record, requests, spent)
 }
 
 fn bytes(request: &ChatRequest) -> usize {
@@ -137,7 +176,7 @@ async fn a_run_spends_its_budget_and_no_more() {
     // Five replies of 10 tokens in and 2 out, four calls of 5 credits of fuel and one of host calls.
     let budget = record.budget.unwrap();
     assert_eq!((budget.spent(), budget.left()), (5 * 18 + 4 * 6, 20_000_000 - 114));
-    assert!(requests[4].system.contains("Of the run's budget at least 90 % is left."), "{}", requests[4].system);
+    assert!(requests[4].note.is_none(), "{:?}", requests[4].note);
 
     // A call may cost more than was set aside for it, and is paid for all the same.
     let dear = SandboxUsage { fuel: 50_000_000_000, ..SandboxUsage::default() };
@@ -148,7 +187,7 @@ async fn a_run_spends_its_budget_and_no_more() {
     let budget = record.budget.unwrap();
     assert_eq!((requests.len(), record.tool_calls), (3, 3));
     assert_eq!((budget.spent(), budget.left()), (3 * 18 + 3 * 50_000, 50_000 - 54));
-    assert!(requests[2].system.contains("Of the run's budget at least 40 % is left."));
+    assert!(requests[2].note.as_ref().unwrap().contains("budget at least 40 % is left."));
 
     // A call that may cost too much is refused before it is made, and the model can still answer.
     let (record, requests) = run(1, Some(used), with(Prices { reply_tokens: 100, ..prices(20_000) })).await;
@@ -159,4 +198,33 @@ async fn a_run_spends_its_budget_and_no_more() {
     let (record, requests) = run(2, None, with(Prices { enabled: false, ..prices(0) })).await;
     assert_eq!((record.status, record.budget), (RunStatus::Completed, None));
     assert!(!requests[0].system.contains("budget"));
+}
+
+#[tokio::test]
+async fn a_run_ends_at_its_cap_of_money_and_its_day_is_counted() {
+    let usd = |dollars| MicroUsd::from_usd(dollars);
+    let capped = |cap| motor::RunMoney { cap, ..motor::RunMoney::default() };
+    let (record, requests, spent) = paid(9, None, MotorConfig::default(), Some(0.1), capped(usd(0.25))).await;
+    let error = record.error.clone().unwrap();
+    assert_eq!((error.category, error.code), (FailureCategory::BudgetExhausted, Some(RefusalCode::SpendCapReached)));
+    assert_eq!((requests.len(), record.cost_usd, record.unpriced_replies), (3, Some(0.3), 0));
+    assert!(record.failure.unwrap().retryable);
+    let sum: MicroUsd = spent.iter().map(|day| day.spend.usd).sum();
+    assert_eq!((Some(sum), spent.iter().map(|day| day.spend.replies).sum::<u64>()), (usd(0.3), 3));
+
+    // Under the cap of a day too, and under a cap that is not reached it goes on.
+    let budget = Prices { usd_day: usd(0.15), ..Prices::default() };
+    let day = MotorConfig { budget, ..MotorConfig::default() };
+    let (record, requests, _) = paid(9, None, day, Some(0.1), motor::RunMoney::default()).await;
+    assert_eq!((record.error.unwrap().code, requests.len()), (Some(RefusalCode::SpendCapReached), 2));
+    let (record, ..) = paid(2, None, MotorConfig::default(), Some(0.1), capped(usd(0.5))).await;
+    assert_eq!((record.status, record.cost_usd), (RunStatus::Completed, Some(0.3)));
+
+    // An unknown cost under a cap ends the run; without a cap it is counted as unknown.
+    let (record, requests, _) = paid(2, None, MotorConfig::default(), None, capped(usd(0.5))).await;
+    assert_eq!((record.error.unwrap().code, requests.len()), (Some(RefusalCode::PriceUnknown), 1));
+    assert!(!record.failure.unwrap().retryable);
+    let (record, _, spent) = paid(2, None, MotorConfig::default(), None, motor::RunMoney::default()).await;
+    assert_eq!((record.status, record.cost_usd, record.unpriced_replies), (RunStatus::Completed, None, 3));
+    assert_eq!(spent.iter().map(|day| day.spend.unpriced).sum::<u64>(), 3);
 }

@@ -189,6 +189,25 @@ fn without_an_owner_reads_with_a_credential_pass_and_nothing_is_asked() {
 }
 
 #[test]
+fn what_is_said_about_questions_is_what_the_policy_decides() {
+    for (may_ask, asks_always) in [(true, true), (true, false), (false, true), (false, false)] {
+        for tainted_write in [TaintedWrite::Ask, TaintedWrite::Deny, TaintedWrite::Allow] {
+            let policy = Policy { may_ask, asks_always, tainted_write, ..Policy::default() };
+            let asked = |read: &[&str]| {
+                let needed = decide(&policy, &unit(POST, &[]), read, None).err();
+                needed.is_some_and(|needed| needed.class.is_some())
+            };
+            let expected = match (asked(&[]), asked(&["a.example"])) {
+                (true, _) => Some(Asks::EachRequest),
+                (false, true) => Some(Asks::AfterReading),
+                (false, false) => None,
+            };
+            assert_eq!(policy.asks(), expected, "{policy:?}");
+        }
+    }
+}
+
+#[test]
 fn a_read_that_carries_too_much_is_asked_about_by_its_path() {
     let read = unit(READ, &[]);
     let with = |writes: &[&str], tainted_write| Policy { writes: shapes(writes), tainted_write, ..Policy::default() };

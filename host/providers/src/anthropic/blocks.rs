@@ -46,16 +46,23 @@ impl Blocks {
         self.stop_reason(message)
     }
 
-    /// A later count replaces an earlier one; zero and absent ones do not.
+    /// A later count replaces an earlier one; zero and absent ones do not. `input_tokens` of the wire leaves out the tokens that
+    /// were read from the cache or written to it, so each is kept by itself.
     fn usage(&mut self, usage: &Value) {
-        let names = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
-        let input = names.iter().map(|name| count(usage, &[name])).fold(0, u64::saturating_add);
-        let output = count(usage, &["output_tokens"]);
-        let keep = |new: u64, old: u64| if new > 0 { new } else { old };
+        let later = |name: &str, old: u64| match count(usage, &[name]) {
+            0 => old,
+            new => new,
+        };
         let old = self.draft.usage;
+        let old_uncached =
+            old.input_tokens.saturating_sub(old.cached_input_tokens).saturating_sub(old.cache_write_tokens);
+        let read = later("cache_read_input_tokens", old.cached_input_tokens);
+        let written = later("cache_creation_input_tokens", old.cache_write_tokens);
         self.draft.usage = Usage {
-            input_tokens: keep(input, old.input_tokens),
-            output_tokens: keep(output, old.output_tokens),
+            input_tokens: later("input_tokens", old_uncached).saturating_add(read).saturating_add(written),
+            output_tokens: later("output_tokens", old.output_tokens),
+            cached_input_tokens: read,
+            cache_write_tokens: written,
             cost_usd: None,
         };
     }
@@ -195,5 +202,38 @@ impl Assembly for Blocks {
         }
         let state = self.state();
         Ok(self.draft.into_reply(FinishReason::Stop, state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::billed;
+
+    #[test]
+    fn tokens_of_the_cache_are_part_of_the_prompt_at_their_own_price() {
+        let start = |usage: Value| json!({"type": "message_start", "message": {"type": "message", "content": [], "usage": usage}});
+        let block = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "hi"}});
+        let delta =
+            |usage: Value| json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+        let begun = json!({"input_tokens": 50, "cache_creation_input_tokens": 400, "cache_read_input_tokens": 1_500, "output_tokens": 1,
+                           "cache_creation": {"ephemeral_5m_input_tokens": 400, "ephemeral_1h_input_tokens": 0}});
+        // 50 at 2, 1,500 at 0.20, 400 at 2.50, 100 at 10.
+        let expected = ([1_950, 1_500, 400, 100], 100 + 300 + 1_000 + 1_000);
+        for end in [
+            json!({"output_tokens": 100}),
+            json!({"input_tokens": 50, "cache_creation_input_tokens": 400, "cache_read_input_tokens": 1_500, "output_tokens": 100}),
+            // Without the counts of the cache, which stay as they were.
+            json!({"input_tokens": 50, "output_tokens": 100}),
+            json!({"input_tokens": 50, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 100}),
+        ] {
+            let events = [start(begun.clone()), block.clone(), delta(end)];
+            billed::check(Blocks::new(billed::origin("anthropic/x")), &events, expected);
+        }
+        let plain =
+            [start(json!({"input_tokens": 50, "output_tokens": 1})), block, delta(json!({"output_tokens": 100}))];
+        billed::check(Blocks::new(billed::origin("anthropic/x")), &plain, ([50, 0, 0, 100], 100 + 1_000));
     }
 }

@@ -74,7 +74,8 @@ impl Assembly for Candidates {
             self.draft.usage = Usage {
                 input_tokens: input.into_iter().fold(0, u64::saturating_add),
                 output_tokens: output.into_iter().fold(0, u64::saturating_add),
-                cost_usd: None,
+                cached_input_tokens: count(usage, &["cachedContentTokenCount"]),
+                ..Usage::default()
             };
         }
         // The prompt itself was refused: there is no candidate.
@@ -119,5 +120,26 @@ impl Assembly for Candidates {
         let state = (!state.is_empty()).then(|| json!(state));
         let state = state.and_then(|state| ProviderState::new(&self.origin.model.to_string(), state));
         Ok(self.draft.into_reply(FinishReason::Stop, state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::billed;
+
+    #[test]
+    fn cached_content_is_part_of_the_prompt_at_its_own_price() {
+        let reply = |usage: Value| {
+            let content = json!({"role": "model", "parts": [{"text": "hi"}]});
+            json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage})
+        };
+        let cached = json!({"promptTokenCount": 2_100, "cachedContentTokenCount": 2_000, "candidatesTokenCount": 60,
+                            "thoughtsTokenCount": 40, "totalTokenCount": 2_200});
+        // 100 at 2, 2,000 at 0.20, 100 at 10.
+        let candidates = || Candidates::new(billed::origin("gemini/x"));
+        billed::check(candidates(), &[reply(cached)], ([2_100, 2_000, 0, 100], 200 + 400 + 1_000));
+        let plain = json!({"promptTokenCount": 2_100, "candidatesTokenCount": 100});
+        billed::check(candidates(), &[reply(plain)], ([2_100, 0, 0, 100], 4_200 + 1_000));
     }
 }

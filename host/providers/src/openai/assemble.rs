@@ -129,7 +129,15 @@ impl Assembly for Chunks {
         // In the last chunk, in each, within the choice (Moonshot) or in an extension (Groq).
         let usage = [chunk.get("usage"), choice.and_then(|choice| choice.get("usage")), chunk.pointer("/x_groq/usage")];
         if let Some(usage) = usage.into_iter().flatten().find(|usage| usage.is_object()) {
+            let details = usage.get("prompt_tokens_details").or_else(|| usage.get("input_tokens_details"));
+            let detail = |name: &str| details.map_or(0, |details| count(details, &[name]));
             self.draft.usage = Usage {
+                // Beside the details: DeepSeek, Moonshot.
+                cached_input_tokens: match detail("cached_tokens") {
+                    0 => count(usage, &["prompt_cache_hit_tokens", "cached_tokens"]),
+                    cached => cached,
+                },
+                cache_write_tokens: detail("cache_write_tokens"),
                 input_tokens: count(usage, &["prompt_tokens", "input_tokens"]),
                 output_tokens: count(usage, &["completion_tokens", "output_tokens"]),
                 cost_usd: usage.get("cost").and_then(Value::as_f64),
@@ -186,6 +194,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::billed;
 
     fn chunks() -> Chunks {
         Chunks::new(RequestOrigin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" })
@@ -207,6 +216,25 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{pieces}");
+    }
+
+    #[test]
+    fn cached_tokens_cost_the_price_of_cached_ones() {
+        let text = json!({"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]});
+        for usage in [
+            // OpenAI, the Responses shape of some gateways, DeepSeek, Moonshot.
+            json!({"prompt_tokens": 2_006, "completion_tokens": 300, "total_tokens": 2_306,
+                   "prompt_tokens_details": {"cached_tokens": 1_920, "audio_tokens": 0}}),
+            json!({"input_tokens": 2_006, "output_tokens": 300, "input_tokens_details": {"cached_tokens": 1_920}}),
+            json!({"prompt_tokens": 2_006, "completion_tokens": 300, "prompt_cache_hit_tokens": 1_920, "prompt_cache_miss_tokens": 86}),
+            json!({"prompt_tokens": 2_006, "completion_tokens": 300, "cached_tokens": 1_920}),
+        ] {
+            let last = json!({"choices": [], "usage": usage});
+            // 86 at 2, 1,920 at 0.20, 300 at 10.
+            billed::check(chunks(), &[text.clone(), last], ([2_006, 1_920, 0, 300], 172 + 384 + 3_000));
+        }
+        let plain = json!({"choices": [], "usage": {"prompt_tokens": 2_006, "completion_tokens": 300, "prompt_tokens_details": null}});
+        billed::check(chunks(), &[text, plain], ([2_006, 0, 0, 300], 4_012 + 3_000));
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn receipt(key: &SigningKey) -> Receipt {
         task: Task::of("add it up"),
         status: ReceiptOutcome::Completed,
         attempts: 1,
+        seed: None,
         created_at: Timestamp::from_millis(1),
         started_at: Some(Timestamp::from_millis(2)),
         completed_at: Some(Timestamp::from_millis(9)),
@@ -284,6 +285,20 @@ fn a_signature_for_something_else_is_none_for_a_receipt() {
 }
 
 #[test]
+fn a_seed_has_a_form_of_its_own() {
+    let with = |version, seed| Receipt { version, seed, ..receipt(&key()) };
+    let signed = SignedReceipt::sign(with(SEEDED_VERSION, Some(7)), &key()).unwrap();
+    let text = signed.text().unwrap();
+    assert!(text.contains("\"seed\": 7") && text.contains("\"version\": 2"), "{text}");
+    assert_eq!(SignedReceipt::read(text.as_bytes()).unwrap(), signed);
+    for (version, seed) in [(VERSION, Some(7)), (SEEDED_VERSION, None)] {
+        let error = SignedReceipt::sign(with(version, seed), &key()).unwrap_err();
+        assert!(matches!(error, VerifyError::Version { found, .. } if found == version), "{error}");
+    }
+    assert!(matches!(refused(&text.replacen("\"seed\": 7", "\"seed\": 8", 1)), VerifyError::Signature));
+}
+
+#[test]
 fn hostile_json_is_a_clear_error() {
     let (_, text) = signed();
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -295,7 +310,7 @@ fn hostile_json_is_a_clear_error() {
         (text.replacen("\"attempts\": 1,", "\"attempts\": 1,\n    \"attempts\": 1,", 1), "duplicate field `attempts`"),
         (text.replacen("  \"key\"", "  \"key\": \"x\",\n  \"key\"", 1), "this is no receipt: "),
         (text.replacen("\"version\": 1", "\"version\": 2", 1), "version 2"),
-        (text.replacen("\"version\": 1", "\"version\": 2,\n \"more\": []", 1), "version 2"),
+        (text.replacen("\"version\": 1", "\"version\": 3,\n \"more\": []", 1), "version 3"),
         (text.replacen("\"version\": 1", "\"version\": 1,\n \"more\": []", 1), "unknown field `more`"),
         (text.replacen("\"attempts\": 1", "\"attempts\": -1", 1), "this is no receipt: "),
         (text.replacen("\"run_1\"", "\"../etc\"", 1), "not a valid run id"),

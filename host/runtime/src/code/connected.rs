@@ -8,10 +8,11 @@ use std::sync::Arc;
 use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
 use capabilities::workspace::{Access, Workspace};
 use network::RunNetwork;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
 
-use super::{CodeReport, CodeSandbox, Engine, linked, settle};
+use super::{CodeReport, CodeSandbox, Engine, Language, linked, settle};
 use crate::call;
 use crate::engine::Runtime;
 use crate::inspect::Capability;
@@ -61,10 +62,11 @@ impl CodeSandbox {
         let mut capabilities = component.inspection().capabilities();
         // Interfaces of `wasi:http` and `wasi:filesystem` hand out streams without importing them by name.
         capabilities.insert(Capability::Streams);
-        let linker = link::linker(component.compiled.engine(), &capabilities)
-            .map_err(|error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) })?;
+        let refused = |error: wasmtime::Error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) };
+        let mut linker = link::linker(component.compiled.engine(), &capabilities).map_err(refused)?;
+        link::refuse_sockets(&mut linker, &component.compiled).map_err(refused)?;
         let engine = Engine::Connected(Arc::new(linked(component, &linker)?));
-        Ok(Self { runtime: runtime.clone(), component: component.clone(), engine })
+        Ok(Self { runtime: runtime.clone(), component: component.clone(), engine, language: Language::default() })
     }
 
     pub(super) async fn connected(
@@ -88,18 +90,32 @@ impl CodeSandbox {
             idempotency_key: surroundings.idempotency_key,
             ..CallInputs::nothing(limits)
         };
+        self.attached(&pre, request, given, self.runtime.places(), limits, cancel).await
+    }
+
+    /// Runs a program with these inputs, at one of these places.
+    pub(super) async fn attached(
+        &self,
+        pre: &Arc<CodePre<CallState>>,
+        request: wit::Program,
+        given: CallInputs,
+        places: &Arc<Semaphore>,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> CodeReport {
         let has_files = given.workspace.is_open();
         let state = CallState::new(limits, given);
         let mut store = match state::store(self.component.compiled.engine(), state, limits) {
             Ok(store) => store,
-            Err(error) => return fault(error.to_string()),
+            Err(error) => return settle(Outcome::HostFault(error.to_string()), CallUsage::default()),
         };
+        let pre = pre.clone();
         let work = async move |store: &mut Store<CallState>| {
             let instance = pre.instantiate_async(&mut *store).await?;
             instance.motor_host_interpreter().call_execute(&mut *store, &request).await
         };
         if has_files {
-            let ended = call::run_apart(&self.runtime, store, limits, cancel, work, settled).await;
+            let ended = call::run_apart(&self.runtime, places, store, limits, cancel, work, settled).await;
             return ended.unwrap_or_else(|outcome| settle(outcome, CallUsage::default()));
         }
         let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, work).await;

@@ -9,6 +9,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::text::cut_bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wasmparser::component_types::{ComponentEntityType, ComponentFuncTypeId};
 use wasmparser::types::TypesRef;
@@ -60,7 +61,7 @@ impl FunctionTool {
 }
 
 /// An exported function that is not a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnmappedFunction {
     /// Interface and function, such as `shapes:flat/area@1.0.0#scale`.
     pub export: String,

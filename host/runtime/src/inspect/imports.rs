@@ -3,6 +3,7 @@
 //! An allowlist: any other import is refused with its name and the remedy.
 
 use base::text::Foreign;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load_error::LoadError;
@@ -11,7 +12,7 @@ use crate::load_error::LoadError;
 const MAX_SHOWN_NAME: usize = 120;
 
 /// An ability that an import gives a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
     /// Arguments, environment and standard streams: all empty or bounded here.
@@ -28,6 +29,8 @@ pub enum Capability {
     Network,
     /// Computing with secrets that the host keeps.
     Credentials,
+    /// Handing scripts to the host. Only the bundled shell of a run is given an engine for them.
+    Scripts,
     /// Lines in the run's log, and progress.
     Log,
     /// Shared types only, without any ability.
@@ -48,6 +51,7 @@ impl Capability {
             Self::Workspace => "workspace",
             Self::Network => "network",
             Self::Credentials => "credentials",
+            Self::Scripts => "scripts",
             Self::Log => "log",
             Self::Types => "types",
             Self::Sockets => "sockets",
@@ -57,7 +61,7 @@ impl Capability {
     /// Whether it reaches beyond the call itself: with none of these a component only computes.
     #[must_use]
     pub fn is_power(self) -> bool {
-        matches!(self, Self::Network | Self::Workspace | Self::Credentials)
+        matches!(self, Self::Network | Self::Workspace | Self::Credentials | Self::Scripts)
     }
 
     /// One phrase for people.
@@ -71,6 +75,7 @@ impl Capability {
             Self::Workspace => "workspace (files below /workspace)",
             Self::Network => "network (requests to the domains that a run was granted)",
             Self::Credentials => "credentials (computing with those that a run was granted, without seeing them)",
+            Self::Scripts => "scripts (run by the host for the shell of a run, with what that run was granted)",
             Self::Log => "log and progress",
             Self::Types => "shared types",
             Self::Sockets => "no sockets: Python's library imports them, and a call to one ends the tool",
@@ -91,6 +96,7 @@ pub(super) fn capability(import: &str) -> Result<Capability, LoadError> {
             "log" | "progress" => Ok(Capability::Log),
             "outbound" => Ok(Capability::Network),
             "credentials" => Ok(Capability::Credentials),
+            "scripts" => Ok(Capability::Scripts),
             _ => Err(refused(
                 "this host offers `log`, `progress`, `outbound` and `credentials` of `motor:host`; build against its `wit/`",
             )),
@@ -157,8 +163,13 @@ mod tests {
 
     #[test]
     fn words_are_those_of_json() {
-        for capability in [Capability::CommandLine, Capability::Workspace, Capability::Network, Capability::Credentials]
-        {
+        for capability in [
+            Capability::CommandLine,
+            Capability::Workspace,
+            Capability::Network,
+            Capability::Credentials,
+            Capability::Scripts,
+        ] {
             assert_eq!(serde_json::to_value(capability).unwrap(), capability.as_str());
         }
     }
@@ -168,6 +179,7 @@ mod tests {
         assert_eq!(capability("wasi:io/streams@0.2.6").unwrap(), Capability::Streams);
         assert_eq!(capability("motor:host/log@0.1.0").unwrap(), Capability::Log);
         assert_eq!(capability("motor:host/credentials@0.1.0").unwrap(), Capability::Credentials);
+        assert_eq!(capability("motor:host/scripts@0.1.1").unwrap(), Capability::Scripts);
         for network in ["wasi:http/types@0.2.0", "wasi:http/outgoing-handler@0.2.12", "motor:host/outbound@0.1.0"] {
             assert_eq!(capability(network).unwrap(), Capability::Network);
         }

@@ -2,20 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inspect::Capability;
 
 /// Effects that a tool may have. The default is the worst case: a guest that claims nothing is not trusted with more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Effects {
     /// A call changes nothing.
+    #[serde(alias = "read_only")]
     pub read_only: bool,
     /// A call may destroy something.
     pub destructive: bool,
     /// A call may be repeated safely.
     pub idempotent: bool,
     /// A call reaches beyond the workspace.
+    #[serde(alias = "open_world")]
     pub open_world: bool,
 }
 

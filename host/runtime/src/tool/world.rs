@@ -70,11 +70,15 @@ fn schema(tool: &str, what: &str, text: &str) -> Result<serde_json::Value, Strin
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(format!("the {what} schema of `{tool}` is longer than {MAX_SCHEMA_BYTES} bytes"));
     }
-    match serde_json::from_str(text) {
-        Ok(schema @ serde_json::Value::Object(_)) => Ok(schema),
-        Ok(_) => Err(format!("the {what} schema of `{tool}` is not a JSON object")),
-        Err(error) => Err(format!("the {what} schema of `{tool}` is not JSON: {error}")),
-    }
+    let why = match serde_json::from_str(text) {
+        Ok(schema @ serde_json::Value::Object(_)) => return Ok(schema),
+        Ok(_) => "not a JSON object".to_owned(),
+        Err(error) => format!("not JSON: {error}"),
+    };
+    Err(format!(
+        "the {what} schema of `{tool}` is {why}; give the text of a JSON Schema, such as \
+         `{{\"type\":\"object\",\"properties\":{{}}}}`"
+    ))
 }
 
 /// Checks a component's description of itself. The name is checked later, by the code that uses it as one.

@@ -43,7 +43,7 @@ impl Home {
             key: self.key.map(|key| Secret::new(key.to_owned())),
             keyring: false,
             variables: self.variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            config: VaultConfig { domains: bound },
+            config: VaultConfig { domains: bound, ..VaultConfig::default() },
         })
     }
 }

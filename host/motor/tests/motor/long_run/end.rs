@@ -32,6 +32,8 @@ pub struct End {
     pub iterations: u32,
     pub attempts: usize,
     pub answers: Vec<Option<String>>,
+    /// How often it asked whether it may go on.
+    pub ceilings: usize,
     /// The decisions, each with the calls it was about.
     pub decisions: Vec<(Vec<Value>, Option<bool>)>,
     calls: Vec<Call>,
@@ -55,13 +57,15 @@ impl End {
         let decided = trace.approvals.iter().map(|decided| {
             (decided.approval.items.iter().map(|item| item.arguments.clone()).collect(), decided.granted)
         });
+        let is_its_own = |asked: &&motor::trace::QuestionTrace| asked.question.ceiling.is_none();
         Self {
             status: trace.status,
             summary: trace.summary.clone(),
             said: said.into_iter().rev().collect(),
             iterations: trace.total_iterations,
             attempts: trace.attempts.len(),
-            answers: trace.questions.iter().map(|asked| asked.answer.clone()).collect(),
+            answers: trace.questions.iter().filter(is_its_own).map(|asked| asked.answer.clone()).collect(),
+            ceilings: trace.questions.iter().filter(|asked| !is_its_own(asked)).count(),
             decisions: decided.collect(),
             calls: calls.collect(),
         }
@@ -130,10 +134,10 @@ pub async fn check(home: &Home, id: &RunId, end: &End, when: &str) {
     }
     // Each attempt ends once, each question is put once.
     let signals = home.signals.since(0, 1_000).unwrap();
-    let of = |status| signals.iter().filter(|signal| signal.run == *id && signal.body.status == status).count();
+    let of = |status| signals.iter().filter(|signal| signal.body.run_id == *id && signal.body.status == status).count();
     assert_eq!((of(SignalStatus::Failed), of(SignalStatus::Completed)), (end.attempts - 1, 1), "{when}");
     let asked = (of(SignalStatus::AwaitingInput), of(SignalStatus::AwaitingApproval));
-    assert_eq!(asked, (end.answers.len(), end.decisions.len()), "{when}");
+    assert_eq!(asked, (end.answers.len() + end.ceilings, end.decisions.len()), "{when}");
     assert_eq!(home.motor.resume_all().await.unwrap(), [], "{when}");
     let next = home.motor.start(home.motor.new_run_id(), request()).await;
     assert!(next.is_ok(), "{when}: the place is not free: {next:?}");

@@ -90,8 +90,9 @@ impl Stored {
         let alive = || self.runs.values().filter(|run| !run.record.status.is_terminal());
         let mut broken = Vec::new();
         let held: BTreeMap<String, String> =
-            alive().map(|run| (run.record.agent.to_string(), run.record.id.to_string())).collect();
-        if held.len() != alive().count() || held != self.places {
+            alive().map(|run| (format!("{}/{}", run.record.agent, run.record.id), run.record.id.to_string())).collect();
+        let agents: BTreeSet<String> = alive().map(|run| run.record.agent.to_string()).collect();
+        if agents.len() != held.len() || held != self.places {
             let alive: Vec<_> = alive().map(|run| format!("{} of {}", run.record.id, run.record.agent)).collect();
             broken.push(format!("places are held by {:?}, and alive are {alive:?}", self.places));
         }
@@ -362,7 +363,7 @@ fn told(run: &Run, signals: &[Signal]) -> Checked {
     }
     let mut expected = expected.into_iter();
     let mut last = None;
-    for signal in signals.iter().filter(|signal| signal.run == run.record.id) {
+    for signal in signals.iter().filter(|signal| signal.body.run_id == run.record.id) {
         let body = &signal.body;
         let approval = body.approval.as_ref().map(|approval| approval.id.clone());
         let said = (body.status, body.question.clone().or(approval).filter(|_| body.status.is_waiting()));

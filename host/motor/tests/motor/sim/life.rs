@@ -230,7 +230,7 @@ impl Simulation {
         let last = known.signals.last().map_or(0, |signal| signal.id);
         let Ok(new) = signals.since(last, usize::MAX) else { return };
         for signal in new {
-            known.diary.push(format!("signal {}: {} {}", signal.id, signal.run, signal.body.status));
+            known.diary.push(format!("signal {}: {} {}", signal.id, signal.body.run_id, signal.body.status));
             known.signals.push(signal);
         }
     }

@@ -42,7 +42,7 @@ impl Model for SimulatedModel {
             return std::future::pending().await;
         }
         let mut reply = ChatReply {
-            usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
+            usage: Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() },
             model: self.name().into(),
             ..ChatReply::default()
         };

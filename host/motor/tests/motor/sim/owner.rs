@@ -150,6 +150,7 @@ impl People {
             max_iterations: None,
             consent: Some(consent),
             key: self.chance.percent(50).then(|| mark.clone()),
+            usd: None,
         };
         for _ in 0..self.times() {
             let (motor, id, asked) = (self.motor.clone(), run.id.clone(), asked.clone());

@@ -111,7 +111,7 @@ impl Surroundings {
                         == (&delivery.call_id, &delivery.key, &delivery.arguments, &delivery.tool);
                     return if same { Ok(()) } else { Err("that another call was intended to have") };
                 }
-                RunEvent::Resumed | RunEvent::Told { .. } => {}
+                RunEvent::Resumed | RunEvent::Told { .. } | RunEvent::OwnerSaid { .. } => {}
                 _ => break,
             }
         }
