@@ -6,22 +6,22 @@ use anyhow::{Result, ensure};
 use runtime::{CodeSandbox, Component, ComponentOrigin, EngineConfig, Limits, Program, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use crate::forked::Forked;
+use crate::peer::Peer;
 use crate::stats::{Aim, Times, line};
 
 /// How often Node runs each program; the sandbox runs it `FACTOR` times as often for the short ones.
 const ROUNDS: usize = 15;
 
-struct Workload {
-    name: &'static str,
-    code: String,
+pub struct Workload {
+    pub name: &'static str,
+    pub code: String,
     /// Runs of the sandbox in each round.
-    repeats: usize,
+    pub repeats: usize,
     /// How many times faster than the forked design it should be.
     ratio: f64,
 }
 
-fn workloads() -> Vec<Workload> {
+pub fn workloads() -> Vec<Workload> {
     let regions = ["north", "south", "east"];
     let records: Vec<_> = (0..330)
         .map(|index| {
@@ -86,7 +86,7 @@ pub fn run() -> Result<()> {
     println!("\ncode sandbox, a fresh instance for each program");
     let sandbox = sandbox()?;
     let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut node = Forked::start();
+    let mut node = Peer::forked();
     if node.is_none() {
         println!("  no Node here: the forked design is not measured");
     }
@@ -99,7 +99,7 @@ pub fn run() -> Result<()> {
 fn measure(
     executor: &tokio::runtime::Runtime,
     sandbox: &CodeSandbox,
-    mut node: Option<&mut Forked>,
+    mut node: Option<&mut Peer>,
     workload: &Workload,
 ) -> Result<()> {
     let program = program(&workload.code, 5_000);

@@ -70,6 +70,7 @@ pub fn measure(home: Option<&str>) -> Result<()> {
 async fn execute(host: &Host) -> Result<()> {
     let request = ExecuteRequest {
         code: "return [1, 2, 3].map(x => x * 2)".into(),
+        language: Default::default(),
         purpose: None,
         timeout_ms: None,
         guard: None,

@@ -55,10 +55,12 @@ fn request(agent: usize) -> Result<RunRequest> {
         key: None,
         approval_required: false,
         may_ask: true,
+        detached: false,
         settled: false,
         skill: None,
         web_sources: vec![],
         by_model: false,
+        money: motor::RunMoney::default(),
     })
 }
 
@@ -141,13 +143,11 @@ pub fn past(pattern: &RunRecord, from: u64, to: u64) -> Result<Batch> {
     for number in from..to {
         let at = Timestamp::from_millis(1_700_000_000_000 + number * 1_000);
         let id = RunId::new(at, &Random::seeded(number));
-        let record = RunRecord {
-            id: id.clone(),
-            created_at: at,
-            started_at: Some(at),
-            completed_at: Some(at.after(Duration::from_secs(1))),
-            ..pattern.clone()
-        };
+        let mut record = pattern.clone();
+        record.id = id.clone();
+        record.created_at = at;
+        record.started_at = Some(at);
+        record.completed_at = Some(at.after(Duration::from_secs(1)));
         batch.put(Table::Runs, id.as_str(), &record)?;
     }
     Ok(batch)

@@ -61,10 +61,12 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
             key: None,
             approval_required: false,
             may_ask: false,
+            detached: false,
             settled: false,
             skill: None,
             web_sources: vec![],
             by_model: false,
+            money: motor::RunMoney::default(),
         };
         let run = motor.start(motor.new_run_id(), request).await?;
         motor.wait(&run.id).await?;

@@ -46,7 +46,7 @@ if (kind === "stdio") {
 const tools = (await client.listTools()).tools.map((tool) => tool.name);
 tell({ event: "connected", tools });
 const started = await call("core_act", { task: "paint the room", tools: ["write"] });
-tell({ event: "started", run: started.runId });
+tell({ event: "started", runId: started.runId });
 let run = started;
 let seen;
 for (let look = 0; look < MAX_LOOKS && !run.isOver; look += 1) {

@@ -46,7 +46,7 @@ async def story(client):
     tools = [tool.name for tool in (await client.list_tools()).tools]
     tell(event="connected", version=client.session.protocol_version, tools=tools)
     run = await call(client, "core_act", task="paint the room", tools=["write"])
-    tell(event="started", run=run["runId"])
+    tell(event="started", runId=run["runId"])
     seen = None
     for _ in range(MAX_LOOKS):
         run = (await call(client, "core_task", action="wait", runId=run["runId"], waitSeconds=20))["run"]

@@ -140,7 +140,9 @@ fn what_a_page_wants_sent_and_the_owner_does_not_is_not_sent() {
     assert_eq!(world.sink.requests().len(), 0);
     let refused = &trace["steps"][1]["toolCalls"][0]["result"];
     assert_eq!(refused["errorCode"], "network_blocked");
-    assert!(refused["output"].as_str().unwrap().contains("it is private"), "{refused}");
+    // The owner's reason is the owner's word, and not a part of the tool's result.
+    let sent = world.model.requests().last().unwrap().body["messages"].to_string();
+    assert!(sent.contains("[owner] No") && sent.contains("it is private"), "{sent}");
     // By other means it is the same request, and is not asked about a second time.
     assert_eq!(trace["approvals"].as_array().unwrap().len(), 1);
 }

@@ -135,9 +135,9 @@ fn an_endpoint_that_is_not_there_fails_the_run_and_says_so() {
 fn what_does_not_exist_is_named() {
     let motor = Motor::new();
     for command in ["status", "log", "cancel"] {
-        motor.run(&["task", command, "run_0000000000000000"]).refused(1, &["run_0000000000000000"]);
+        motor.refuses(&["task", command, "run_0000000000000000"], 1, "not_found");
     }
-    motor.run(&["act", "--resume", "run_0000000000000000"]).refused(1, &["run_0000000000000000"]);
+    motor.refuses(&["act", "--resume", "run_0000000000000000"], 1, "not_found");
     motor.run(&["task", "status"]).refused(1, &["has no runs", "motor act"]);
     motor.run(&["execute", "--file", "nothing.js"]).refused(2, &["nothing.js"]);
     let binary = motor.file("binary.js", [0xff, 0xfe]);

@@ -2,7 +2,13 @@
 //! and its result told, questions and requests for consent are answered by the owner alone, and a killed host loses no message
 //! and says nothing twice.
 
-mod world;
+mod channel;
+mod compaction;
+mod counsel;
+mod kept;
+mod memory;
+mod taint;
+pub(crate) mod world;
 
 use serde_json::{Value, json};
 use tests::binary::Motor;
@@ -36,7 +42,7 @@ fn a_task_is_delegated_and_its_result_is_told() {
     assert_eq!(said, ["It is under way.", "The run says: the value is 42"], "{events:#?}");
     let run = json!(world.motor.only_run());
     assert_eq!((of("message").len(), of("ended").len(), of("run").len()), (1, 2, 1), "{events:#?}");
-    assert_eq!((&of("delegated")[0]["run"], &of("run")[0]["status"]), (&run, &json!("completed")));
+    assert_eq!((&of("delegated")[0]["runId"], &of("run")[0]["status"]), (&run, &json!("completed")));
     // The history is there in the next command, and in the list.
     let again = world.motor.run_as_owner(&["chat"], "").succeeded();
     assert!(
@@ -127,7 +133,11 @@ fn only_a_plain_yes_of_the_owner_consents() {
         assert_eq!(said["by"], "agent");
     }
     assert_eq!(world.motor.json(&["task", "status", &run])["status"], "awaiting_approval");
+    // Nor a yes after words of the agent, which it may answer. The owner's words have to name the run.
     world.send("Yes");
+    chat.until("said", &format!("has to write `yes {run}`"));
+    assert_eq!(world.motor.json(&["task", "status", &run])["status"], "awaiting_approval");
+    world.send(&format!("Yes, {run}"));
     chat.until("said", "\"approved\":true");
     chat.until("said", "The run says: deleted");
     let trace = world.motor.json(&["task", "status", &run]);
@@ -135,6 +145,23 @@ fn only_a_plain_yes_of_the_owner_consents() {
     // With nothing open, a yes is chat.
     world.send("yes");
     chat.until("said", "there is no run");
+    serving.kill();
+}
+
+#[test]
+fn a_plain_yes_right_after_the_request_consents() {
+    let world = World::new(|asked| {
+        let is_request = asked.is_mind() && asked.is_signal() && asked.last().contains("awaiting_approval");
+        // The host has shown it, and the agent adds nothing.
+        if is_request { says("") } else { obedient(asked) }
+    });
+    let serving = world.serve();
+    world.send("Tidy up");
+    let mut chat = world.follow();
+    chat.until("said", "asks for your consent");
+    world.send("Yes");
+    chat.until("said", "\"approved\":true");
+    chat.until("said", "The run says: deleted");
     serving.kill();
 }
 
@@ -285,8 +312,7 @@ fn a_message_that_was_the_owners_has_lost_its_authority_after_a_kill() {
     let mut chat = world.follow();
     chat.until("said", "tool: error");
     assert_eq!(world.motor.json(&["task", "status", &world.motor.only_run()])["status"], "awaiting_approval");
-    world.model.release();
-    world.send("Yes");
+    world.send(&format!("Yes, {}", world.motor.only_run()));
     chat.until("said", "\"approved\":true");
     chat.until("said", "The run says: deleted");
     serving.kill();

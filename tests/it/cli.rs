@@ -86,7 +86,7 @@ fn what_is_no_usable_component_is_named_for_what_it_is() {
             motor.run(command).refused(1, &[name, said]);
         }
     }
-    motor.run(&["inspect", "nothing.wasm"]).refused(1, &["nothing.wasm"]);
+    motor.refuses(&["inspect", "nothing.wasm"], 1, "not_found");
     motor.run(&["call", &greeting, "greet", "{\"name\":\"you\"}"]).succeeded();
 }
 
@@ -207,16 +207,66 @@ fn usage_errors_are_2_and_say_what_was_meant() {
 }
 
 #[test]
+fn usage_errors_are_refusals_in_json() {
+    let motor = Motor::bare();
+    for (arguments, remedy) in [
+        (&["exceute", "1", "--json"][..], "did you mean `execute`?"),
+        (&["--json", "act", "x", "--tool", "code"], "did you mean `--tools`?"),
+        (&["task", "delete", "--json"], "usage: motor task delete"),
+        (&["--json"], "motor help"),
+    ] {
+        let ended = motor.run(arguments);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let answer: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+        assert_eq!(answer["error"]["code"], "invalid_request", "{answer}");
+        assert!(answer["error"]["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{answer}");
+        assert!(answer["error"]["remedy"].as_str().unwrap().contains(remedy), "{answer}");
+    }
+    // Without `--json` nothing is on stdout, and help and version are answers with it too.
+    assert_eq!(motor.run(&["exceute", "1"]).stdout, "");
+    for arguments in [&["act", "--help", "--json"][..], &["--json", "--version"]] {
+        let ended = motor.run(arguments);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        assert!(ended.stdout.contains("motor"), "{ended:?}");
+    }
+}
+
+#[test]
+fn names_that_were_mistyped_are_guessed() {
+    let motor = Motor::new().env("MOTOR_KEYRING", "off").env("VAULT_API_KEY", "a-secret-of-mine");
+    let motor = motor.env("LLM_MOTOR_MODEL", "openai/test").env("OPENAI_API_KEY", "sk-test");
+    motor
+        .run_as_owner(&["credential", "set", "shop_key", "--domain", "api.example.com"], "another-secret\n")
+        .succeeded();
+    motor.run_as_owner(&["network", "allow", "api.example.com", "--always"], "").succeeded();
+    let act = |arguments: &[&str]| motor.run(&[&["act", "x"], arguments].concat());
+    act(&["--credentials", "shop_kye"]).refused(4, &["`shop_kye` is not set", "did you mean `shop_key`?"]);
+    act(&["--tools", "cod"]).refused(2, &["did you mean `code`?"]);
+    motor.run(&["config", "set", "fule", "7"]).refused(2, &["did you mean `limits.fuel`?"]);
+    motor.run(&["help", "enregy"]).refused(1, &["did you mean `energy`?"]);
+    let forget = motor.run_as_owner(&["network", "forget", "api.exmaple.com", "--always"], "");
+    forget.refused(1, &["no such decision", "did you mean `api.example.com`?"]);
+    let delete = motor.run_as_owner(&["credential", "delete", "shop_kye"], "");
+    delete.refused(1, &["there is no credential `shop_kye`", "did you mean `shop_key`?"]);
+    // A name that is like no other is not guessed at.
+    let ended = act(&["--credentials", "zzz"]);
+    assert!(ended.code == Some(4) && !ended.stderr.contains("did you mean"), "{ended:?}");
+}
+
+#[test]
 fn help_explains_commands_and_terms() {
     let motor = Motor::bare();
     for (words, expected) in [
         (&[][..], &["Usage: motor", "motor help terms"][..]),
         (&["task", "list"], &["Usage: motor task list"]),
-        (&["energy"], &["Usage: motor energy"]),
+        (&["energy"], &["energy: the budget of an agent that limits runs", "\n\n", "Usage: motor energy"]),
+        (&["skill"], &["skill: a directory or component", "Usage: motor skill"]),
+        (&["cap"], &["(`[budget] usd`, `usd_day`)"]),
         (&["fuel"], &["fuel: the unit of work of a guest"]),
         (&["Grants"], &["grant: the powers of a run"]),
         (&["information", "score"], &["information score: how much is known about a peer"]),
         (&["terms"], &["attempt ", "workspace "]),
+        (&["json"], &["task list ", "signals ", "motor help json --json"]),
     ] {
         let shown = motor.stdout(&[&["help"], words].concat());
         for text in expected {
@@ -224,7 +274,10 @@ fn help_explains_commands_and_terms() {
         }
         assert!(!shown.contains("]("), "{words:?}: a link is left");
     }
-    assert_eq!(motor.json(&["help", "fuel"])["term"], "fuel");
+    for word in ["fuel", "energy", "skill"] {
+        assert_eq!(motor.json(&["help", word])["term"], word);
+    }
+    assert!(!motor.stdout(&["help", "task", "list"]).contains("task:"), "a term is prefixed to every command");
     motor
         .run(&["help", "energi"])
         .refused(1, &["`energi` is no command and no term; did you mean `energy`?", "motor help terms"]);

@@ -149,7 +149,7 @@ fn what_runs_ask_is_listed_and_answered_from_anywhere() {
     asking.wait().succeeded();
     world.ended(&run);
     assert!(world.told().contains("a warm green"));
-    world.motor.run_as_owner(&["task", "respond", &run, "red"], "").refused(1, &["asks nothing"]);
+    world.motor.refuses_owner(&["task", "respond", &run, "red"], 1, "illegal_state");
     assert!(world.motor.run(&["task", "list", "--waiting"]).succeeded().stderr.contains("no run waits"));
 }
 
@@ -157,14 +157,14 @@ fn what_runs_ask_is_listed_and_answered_from_anywhere() {
 fn consent_for_good_is_a_decision_that_says_whose_it_was() {
     let (world, run) = World::waiting(wanting());
     let mut asking = world.motor.at_terminal(&["task", "approve", &run]);
-    let shown = asking.sees("n = no: ");
+    let shown = asking.sees("what to do instead: ");
     for words in ["book the room", "the task says so", "rooms.example.com", "a = all runs of the agent, for good"] {
         assert!(shown.contains(words), "{words:?} is not on the screen: {shown}");
     }
     // Answers that were not offered are refused.
     for unclear in ["", "y"] {
         asking.types(unclear);
-        asking.sees("n = no: ");
+        asking.sees("what to do instead: ");
     }
     asking.types("a");
     asking.wait().succeeded();
@@ -246,7 +246,7 @@ fn the_token_stands_for_the_owner_where_nobody_sits() {
     }
     let world = World { server, motor: motor.env("MOTOR_OWNER_TOKEN", &token), _serving };
     world.still_waits(&run);
-    world.motor.run(&["task", "approve", &run, "--id", "apr_000000000000"]).refused(1, &["does not wait"]);
+    world.motor.refuses(&["task", "approve", &run, "--id", "apr_000000000000"], 1, "illegal_state");
     world.motor.run(&["task", "approve", &run, "--for", "once"]).refused(2, &["can be allowed for"]);
     assert_eq!(world.motor.json(&["network", "list"]), json!([]));
     let ended = world.motor.run(&[&approve[..], &["-vv"]].concat()).succeeded();
@@ -405,7 +405,7 @@ fn a_run_that_fails_after_a_refusal_says_so_by_its_exit_code() {
     for (said, code) in [("n", 5), ("r", 1)] {
         let world = World::new(script.clone());
         let mut acting = world.motor.at_terminal(&["act", "the task"]);
-        acting.sees("n = no: ");
+        acting.sees("what to do instead: ");
         acting.types(said);
         let ended = acting.wait();
         ended.failed(code, &["400"]);
@@ -435,7 +435,7 @@ fn who_follows_without_a_terminal_is_told_what_answers() {
     serving.wait_for_words("listening");
     let acting = world.motor.start(&["act", "paint it"]);
     let run = acting.run_id();
-    let told = acting.wait_for_words("waiting:");
+    let told = acting.wait_for_words("waiting, for ");
     assert!(told.contains(&format!("`motor task respond {run}` answers")), "{told}");
     world.motor.run_as_owner(&["task", "respond", &run, "red"], "").succeeded();
     assert_eq!(acting.wait().succeeded().stdout, "painted\n");
@@ -454,7 +454,7 @@ fn a_failed_run_is_tried_again_and_gets_more_from_its_owner_only() {
     let trace = world.motor.json(&["task", "status", &id]);
     assert!(trace["failure"]["suggestedAction"].is_string(), "{trace:#}");
     let wider = ["task", "retry", &id, "--domains", "a.example.com", "--guidance", "ask nicely"];
-    world.motor.run(&wider).refused(5, &["terminal"]);
+    world.motor.refuses(&wider, 5, "consent_needed");
     let mut asking = world.motor.at_terminal(&wider);
     assert!(asking.sees("[y/N] ").contains("a.example.com"));
     asking.types("y");
@@ -465,5 +465,5 @@ fn a_failed_run_is_tried_again_and_gets_more_from_its_owner_only() {
     assert!(shown.contains("attempt 2") && shown.contains("ask nicely"), "{shown}");
     // Following it shows how it ended, not how its first attempt did.
     assert_eq!(world.motor.run(&["act", "--resume", &id]).succeeded().stdout, "at last\n");
-    world.motor.run(&["task", "retry", &id]).refused(1, &["completed"]);
+    world.motor.refuses(&["task", "retry", &id], 1, "illegal_state");
 }

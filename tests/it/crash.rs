@@ -117,7 +117,10 @@ fn commands_that_last_a_moment_leave_an_interrupted_run_as_it_is() {
     let (server, motor, run) = killed_at_the_gate();
     assert_eq!(motor.stdout(&["execute", "6 * 7"]), "42\n");
     let list = motor.json(&["task", "list"]);
-    assert_eq!((&list[0]["id"], &list[0]["status"], &list[0]["resumes"]), (&json!(run), &json!("running"), &json!(0)));
+    assert_eq!(
+        (&list[0]["runId"], &list[0]["status"], &list[0]["resumes"]),
+        (&json!(run), &json!("running"), &json!(0))
+    );
     assert!(motor.json_lines(&["signals"]).is_empty());
     motor.run(&["act", "another"]).refused(75, &["Motor Cortex is busy", &run, "motor act --resume"]);
     assert_eq!(server.calls(), 4);

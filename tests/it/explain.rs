@@ -23,6 +23,22 @@ fn with<'a>(command: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
+fn a_mistyped_command_of_the_shell_is_named() {
+    let server = block_on(ModelServer::scripted(json!({ "turns": [{ "text": "done" }, { "text": "done" }] })));
+    let motor = Motor::with_model(&server);
+    let said = |command: &str, names: &str| {
+        let ended = motor.run(&[command, "x", "--tools", "bash", "--commands", names]).succeeded();
+        format!("{}{}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for command in ["explain", "act"] {
+        let told = said(command, "gerp,cat");
+        assert!(told.contains("`gerp` is not a command of the shell; did you mean `grep`?"), "{told}");
+        let told = said(command, "grep,cat,cd");
+        assert!(!told.contains("is not a command"), "{told}");
+    }
+}
+
+#[test]
 fn a_run_is_given_what_was_explained() {
     let server = block_on(ModelServer::scripted(json!({ "turns": [{ "text": "done" }] })));
     let motor = Motor::with_model(&server);
@@ -40,7 +56,8 @@ fn a_run_is_given_what_was_explained() {
     assert_eq!(explained["commands"], json!(["curl", "sort"]));
     assert_eq!(explained["files"]["access"], "read_write");
     assert_eq!(explained["maxIterations"], 7);
-    let credential = json!({ "name": "key", "source": "vault", "domains": ["api.example.com"], "raw": false });
+    let credential =
+        json!({ "name": "key", "source": "vault", "domains": ["api.example.com"], "asks": "after_web", "raw": false });
     assert_eq!(explained["credentials"], json!([credential]));
 
     // Unattended: the two tools that only ask are in no grant.
@@ -91,4 +108,71 @@ fn nothing_granted_is_nothing() {
     assert_eq!(explained["network"]["domains"], json!([]));
     assert_eq!(explained["credentials"], json!([]));
     assert_eq!(explained["files"]["access"], "none");
+}
+
+#[test]
+fn domains_that_would_be_asked_about_say_so() {
+    let server = block_on(ModelServer::scripted(json!({ "turns": [{ "text": "done" }] })));
+    let motor = Motor::with_model(&server);
+    let asks = "api.example.com: asks you about each request";
+    assert_eq!(motor.json(&with(&["explain", "post it", "--approval"]))["network"]["asks"], json!(true));
+    assert!(motor.stdout(&with(&["explain", "post it", "--approval"])).contains(asks));
+    // Its twin asks about nothing that was granted.
+    assert_eq!(motor.json(&with(&["explain", "post it"]))["network"]["asks"], Value::Null);
+    assert!(!motor.stdout(&with(&["explain", "post it"])).contains("asks you"));
+}
+
+/// When each granted part would be asked about: `fetch`, `bash`, `read`, `curl`, `sort`, and the credential.
+fn asks(explained: &Value) -> [Value; 6] {
+    let named = |list: &str, name: &str| {
+        let parts = explained[list].as_array().cloned().unwrap_or_default();
+        parts.iter().find(|part| part["name"] == name).map_or(Value::Null, |part| part["asks"].clone())
+    };
+    let (tools, commands) = ("tools", "askingCommands");
+    let of_tools = ["fetch", "bash", "read"].map(|name| named(tools, name));
+    let [fetch, bash, read] = of_tools;
+    [fetch, bash, read, named(commands, "curl"), named(commands, "sort"), named("credentials", "key")]
+}
+
+#[test]
+fn tools_commands_and_credentials_that_would_be_asked_about_say_when() {
+    let server = block_on(ModelServer::scripted(json!({ "turns": [{ "text": "done" }] })));
+    let motor = Motor::with_model(&server);
+    let set = ["credential", "set", "key", "--domain", "api.example.com"];
+    motor.run_as_owner(&set, "a secret of some length").succeeded();
+    let expected = |when: &str| {
+        let when = json!(when);
+        [when.clone(), when.clone(), Value::Null, when.clone(), Value::Null, when]
+    };
+    let post = ["explain", "post <credential:key>"];
+    let careful = [&post[..], &["--approval"]].concat();
+    assert_eq!(asks(&motor.json(&with(&careful))), expected("each_request"));
+    assert_eq!(asks(&motor.json(&with(&post))), expected("after_web"));
+    for (arguments, when) in [(&careful[..], "about each request"), (&post, "once it has read from the web")] {
+        let shown = motor.stdout(&with(arguments));
+        for part in ["bash: ", "bash with curl: ", "the credential key: "] {
+            assert!(shown.contains(&format!("{part}{when}")), "{part}{when}: {shown}");
+        }
+        assert!(!shown.contains("read: ") && !shown.contains("sort: "), "{shown}");
+    }
+    // Nothing is asked where writes after reading are refused or allowed for good, or nothing is reached.
+    let nothing = [const { Value::Null }; 6];
+    for setting in ["network.tainted_write=deny", "network.tainted_write=allow"] {
+        assert_eq!(asks(&motor.json(&[&with(&post)[..], &["--set", setting]].concat())), nothing, "{setting}");
+    }
+    let alone = motor.json(&["explain", "post <credential:key>", "--tools", "fetch,bash,read", "--approval"]);
+    assert_eq!(asks(&alone), nothing);
+
+    // Over HTTP it is the same; a run that may not ask asks about nothing.
+    let serving = motor.start(&["serve"]);
+    serving.wait_for_words("listening");
+    for (unattended, expected) in [(false, expected("each_request")), (true, nothing)] {
+        let request = json!({
+            "task": "post <credential:key>", "tools": ["fetch", "bash", "code", "read"], "domains": ["api.example.com"],
+            "commands": ["curl", "sort"], "approvalRequired": true, "unattended": unattended,
+        });
+        let (status, explained) = motor.ask_as_owner("/v1/explanations", &request).unwrap();
+        assert_eq!((status, asks(&explained)), (200, expected), "{explained:#}");
+    }
+    assert_eq!(server.calls(), 0);
 }

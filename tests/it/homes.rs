@@ -27,13 +27,19 @@ fn opened(schema: u32, server: &ModelServer) -> (Motor, Value) {
     (motor, serde_json::from_str(&listed).unwrap())
 }
 
+/// Fields of a run that have another name by now.
+const RENAMED: [(&str, &str); 4] =
+    [("id", "runId"), ("run", "runId"), ("input_tokens", "inputTokens"), ("output_tokens", "outputTokens")];
+
 /// Everything that was known is known and the same; more may be known by now.
 #[track_caller]
 fn holds(now: &Value, before: &Value) {
     match (now, before) {
         (Value::Object(now), Value::Object(before)) => {
             for (name, before) in before {
-                holds(now.get(name).unwrap_or_else(|| panic!("`{name}` is gone: {now:?}")), before);
+                let renamed = RENAMED.iter().find(|(old, _)| old == name).and_then(|(_, new)| now.get(*new));
+                let found = now.get(name).or(renamed).unwrap_or_else(|| panic!("`{name}` is gone: {now:?}"));
+                holds(found, before);
             }
         }
         (Value::Array(now), Value::Array(before)) => {

@@ -46,13 +46,13 @@ fn built(file: &str) -> Option<Vec<u8>> {
 
 /// Prints how many of the components there were.
 fn report(what: &str, missing: &[&str], all: usize) {
-    println!(
+    tests::report(&format!(
         "{} components {what}, {} skipped{}{}",
         all - missing.len(),
         missing.len(),
         if missing.is_empty() { "" } else { ": run `cargo xtask toolchains`: " },
         missing.join(", ")
-    );
+    ));
 }
 
 /// Drops a component in under the name that its file gives it.

@@ -55,6 +55,23 @@ fn a_client_of_either_era_delegates_waits_and_reads_the_answer() {
 }
 
 #[test]
+fn a_client_is_told_the_powers_of_a_run_and_nothing_starts() {
+    for era in ERAS {
+        let (motor, model) = scripted(json!([{ "text": "done" }]));
+        let mut client = Client::start(&motor, era);
+        let task =
+            json!({ "task": "look", "tools": ["fetch", "read"], "domains": ["api.example.com"], "explain": true });
+        let explanation = client.call("core_act", &task)["explanation"].clone();
+        let asks: Vec<_> =
+            explanation["tools"].as_array().unwrap().iter().map(|tool| (&tool["name"], tool.get("asks"))).collect();
+        assert_eq!(asks, [(&json!("fetch"), Some(&json!("after_web"))), (&json!("read"), None)], "{explanation:#}");
+        assert_eq!(client.call("core_task", &json!({ "action": "list" }))["runs"], json!([]));
+        assert_eq!(model.calls(), 0);
+        client.end();
+    }
+}
+
+#[test]
 fn a_client_reads_the_files_of_a_run() {
     let write = json!({ "name": "write", "arguments": { "path": "out/a b.txt", "content": "61.5" } });
     let binary = json!({ "name": "write", "arguments": { "path": "large.txt", "content": "x".repeat(300_000) } });

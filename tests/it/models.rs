@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::Secret;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, ModelError, ModelErrorKind, ToolSpec};
-use providers::{Endpoint, ModelLimits, Price, ProviderSettings, RetryPolicy};
+use providers::{Endpoint, ModelLimits, ProviderSettings, RetryPolicy};
 use serde_json::{Value, json};
 use tests::model_server::ModelServer;
 
@@ -39,6 +39,7 @@ fn request() -> ChatRequest {
         system: "be brief".into(),
         messages: vec![Message::User { text: "task".into() }],
         tools: vec![ToolSpec { name: "read".into(), description: "Reads a file.".into(), parameters }],
+        note: None,
         response_schema: None,
         turn: None,
     }
@@ -190,7 +191,8 @@ async fn cost_comes_from_the_endpoint_else_from_the_price_table() {
     let usage = |cost: Value| json!({"turns": [{"text": "a", "usage": {"input": 1000, "output": 100, "cost": cost}}]});
     let server = ModelServer::scripted(usage(json!(0.25))).await;
     let mut priced = settings(&server);
-    priced.prices.insert("openai/gpt".into(), Price { input: 2.0, output: 10.0 });
+    let price = json!({ "input": 2.0, "output": 10.0 });
+    priced.prices.insert("openai/gpt", serde_json::from_value(price).unwrap());
     let asked = ask_with("openai/gpt", &priced, &request()).await;
     assert_eq!(asked.reply().usage.cost_usd, Some(0.25));
     let server = ModelServer::scripted(usage(Value::Null)).await;

@@ -108,7 +108,7 @@ fn facts(motor: &Motor) -> Result<Value, String> {
         }
         let runs = facts["/v1/tasks?limit=100"].as_array().cloned().unwrap_or_default();
         for run in runs {
-            let path = format!("/v1/tasks/{}", run["id"].as_str().unwrap());
+            let path = format!("/v1/tasks/{}", run["runId"].as_str().unwrap());
             match motor.ask_within(&path, MAX_START) {
                 Ok((200, answer)) => facts[path] = answer,
                 Ok((_, refusal)) => missing.push_str(&refusal.to_string()),
@@ -117,7 +117,7 @@ fn facts(motor: &Motor) -> Result<Value, String> {
         }
         let (status, doctor) = motor.ask_within("/v1/host/findings", MAX_START).expect("the doctor answers");
         assert_eq!(status, 200, "{doctor}");
-        for finding in doctor.as_array().unwrap().iter().filter(|finding| finding["level"] != "ok") {
+        for finding in doctor.as_array().unwrap().iter().filter(|finding| finding["status"] != "ok") {
             // The file with the key of this home's credentials is always worth a warning.
             if !finding["message"].as_str().unwrap().contains("lies unprotected") {
                 missing.push_str(&finding.to_string());

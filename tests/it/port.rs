@@ -103,6 +103,13 @@ fn every_route_demands_its_scope_of_every_caller() {
                 _ if route.scope == RouteScope::Anyone => None,
                 None => Some(StatusCode::UNAUTHORIZED),
                 Some(scope) if scope < route.scope => Some(StatusCode::FORBIDDEN),
+                // The memories of an agent are of its owner's conversations, and its neurons of its work: no token of a program reads it.
+                Some(scope)
+                    if (path.starts_with("/v1/memories") || path.starts_with("/v1/neuron"))
+                        && scope < RouteScope::Owner =>
+                {
+                    Some(StatusCode::FORBIDDEN)
+                }
                 Some(_) => None,
             };
             let request = world.request(route.method, &path, token).json(&json!({}));
@@ -138,7 +145,7 @@ fn a_bound_token_sees_and_starts_runs_of_its_agent_alone() {
         }
     }
     let (_, listed) = world.ask("GET", "/v1/tasks", &world.bound, &json!({}));
-    let runs: Vec<_> = listed.as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
+    let runs: Vec<_> = listed.as_array().unwrap().iter().map(|task| task["runId"].as_str().unwrap()).collect();
     assert_eq!(runs, [own.as_str()]);
     let (_, signals) = world.ask("GET", "/v1/signals", &world.bound, &json!({}));
     assert!(!signals.as_array().unwrap().is_empty());

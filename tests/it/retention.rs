@@ -21,7 +21,7 @@ fn model() -> ModelServer {
 
 fn runs(motor: &Motor) -> Vec<String> {
     let runs = motor.json(&["task", "list", "--all", "--limit", "100"]);
-    runs.as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+    runs.as_array().unwrap().iter().map(|run| run["runId"].as_str().unwrap().to_owned()).collect()
 }
 
 fn ran(motor: &Motor) -> String {
@@ -111,7 +111,7 @@ fn the_oldest_runs_go_when_there_are_too_many_or_they_are_too_large_or_too_old_a
     let motor = Motor::with_model(&server);
     let waiting = motor.start(&["act", "ask", "--tools", "read", "--agent", "asks"]);
     let asks = waiting.run_id();
-    waiting.wait_for_words("waiting:");
+    waiting.wait_for_words("waiting, for ");
     waiting.signal(Signal::TERM);
     assert_eq!(waiting.wait().code, Some(130));
     drop(server);

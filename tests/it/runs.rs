@@ -47,7 +47,7 @@ fn a_run_lists_reads_computes_writes_and_answers() {
     let trace = motor.json(&["task", "status", &run]);
     assert_eq!((&trace["status"], &trace["summary"]), (&json!("completed"), &json!(ANSWER)));
     assert_eq!((&trace["toolCalls"], &trace["errors"], &trace["llmCalls"]), (&json!(4), &json!(0), &json!(5)));
-    assert_eq!(trace["totalUsage"], json!({ "input_tokens": 1_040, "output_tokens": 40, "cost_usd": 0.25 }));
+    assert_eq!(trace["totalUsage"], json!({ "inputTokens": 1_040, "outputTokens": 40, "costUsd": 0.25 }));
     let script = script();
     let asked = script["turns"].as_array().unwrap().iter().filter_map(|turn| turn["tool_calls"].get(0));
     let said = ["data.csv", "plum,10,4.80", "61.5", "out/total.txt"];
@@ -64,6 +64,9 @@ fn a_run_lists_reads_computes_writes_and_answers() {
     assert_eq!(calls(&trace)[2]["result"]["output"], "61.5");
 
     let file = std::fs::read(motor.home().join(format!("logs/motor-runs/{run}.json"))).unwrap();
+    // The places of the files are those of the command that was asked.
+    let mut trace = trace;
+    trace.as_object_mut().unwrap().remove("files");
     assert_eq!(serde_json::from_slice::<Value>(&file).unwrap(), trace);
 }
 
@@ -71,7 +74,8 @@ fn a_run_lists_reads_computes_writes_and_answers() {
 fn what_people_read_of_a_run_fits_80_columns() {
     let (_server, motor) = completed(&[]);
     let text = motor.stdout(&["task", "status"]);
-    for line in text.lines() {
+    // A path is whole: it is to be opened.
+    for line in text.lines().filter(|line| !line.starts_with("artifact ")) {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
     for tool in ["list", "read", "code", "write"] {

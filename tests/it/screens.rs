@@ -11,6 +11,8 @@ use tests::binary::{AtTerminal, Motor};
 use tests::block_on;
 use tests::model_server::ModelServer;
 
+mod owner;
+
 const WIDTHS: [u16; 2] = [80, 120];
 /// All three streams are the terminal.
 const ALL: &str = ">&0 2>&0";
@@ -71,6 +73,8 @@ fn normalised(screen: &str) -> String {
     let patterns = [
         (r"run_[0-9a-z]{16}", "run_0123456789abcdef"),
         (r"/tmp/motor-screen-\w{6}", "/tmp/motor-screen-abcdef"),
+        (r"127\.0\.0\.(\d):\d{5}", "127.0.0.$1:12345"),
+        (r"the output is saved as .*", "the output is saved as FILE"),
         (r"(ask|apr)_[0-9a-f]{12}", "${1}_0123456789ab"),
         (r"\b[0-9a-f]{64}\b", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
         (r"\b[0-9a-f]{12}\b", "0123456789ab"),
@@ -254,8 +258,7 @@ fn a_new_home_compiles_nothing() {
     let motor = Motor::bare().env("LLM_MOTOR_MODEL", "openai/test").env("OPENAI_API_KEY", "sk-test");
     let motor = motor.env("MOTOR_KEYRING", "off").endpoint(&server.base_url());
     assert_eq!(motor.stdout(&["execute", "1 + 1"]).trim(), "2");
-    let acted = motor.run(&["act", "look", "--tools", "read,fetch,bash,code"]).succeeded();
-    assert!(!acted.stderr.contains("preparing"), "{acted:?}");
+    motor.run(&["act", "look", "--tools", "read,fetch,bash,code"]).succeeded();
     assert!(!motor.home().join("cache/prepared").exists(), "something was compiled");
 }
 

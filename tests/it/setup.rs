@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -10,7 +11,9 @@ use tests::binary::{AtTerminal, Motor};
 use tests::block_on;
 use tests::model_server::ModelServer;
 
-const KEY: &str = "sk-canary-0123456789";
+pub const KEY: &str = "sk-canary-0123456789";
+/// A stranger's first task is done within a minute; the program's own part is a second or two of it.
+const FIRST_TASK: Duration = Duration::from_secs(60);
 
 fn server() -> ModelServer {
     block_on(ModelServer::scripted(json!({ "key": KEY, "turns": [{ "text": "ready" }] })))
@@ -26,7 +29,7 @@ fn host_of(server: &ModelServer) -> String {
 }
 
 /// Answers the questions of the set-up with a server that takes a key.
-fn sets_up(terminal: &mut AtTerminal, server: &ModelServer, key: &str) {
+pub fn sets_up(terminal: &mut AtTerminal, server: &ModelServer, key: &str) {
     let menu = terminal.sees("number, or provider/model: ");
     let number = Regex::new(r"(\d+)  another server").unwrap().captures(&menu).unwrap()[1].to_owned();
     terminal.types(&number);
@@ -52,6 +55,7 @@ fn files_with(directory: &Path, needle: &str) -> Vec<String> {
 #[test]
 fn from_an_empty_home_to_a_finished_task_in_one_command() {
     let (server, motor) = (server(), home());
+    let began = Instant::now();
     let mut acting = motor.at_terminal(&["act"]);
     acting.sees("what is to be done? ");
     acting.types("say that you are ready");
@@ -65,6 +69,9 @@ fn from_an_empty_home_to_a_finished_task_in_one_command() {
     acting.sees("[y/N] ");
     acting.types("y");
     let ended = acting.wait().succeeded();
+    let took = began.elapsed();
+    eprintln!("from an empty home to a finished task: {took:.1?}");
+    assert!(took < FIRST_TASK, "{took:?}");
     assert!(ended.stdout.contains("ready") && ended.stderr.contains("it answered in"), "{ended:?}");
 
     // The key is in the vault, sealed, and bound to the server's host.
@@ -73,9 +80,9 @@ fn from_an_empty_home_to_a_finished_task_in_one_command() {
     assert_eq!((&listed[0]["name"], &listed[0]["domains"]), (&json!("OPENAI_API_KEY"), &json!([host_of(&server)])));
     let file = fs::read_to_string(motor.home().join("config/motor.toml")).unwrap();
     assert!(file.contains("default = \"compatible/scripted-large\"") && file.contains(&server.base_url()), "{file}");
-    let findings = motor.json(&["doctor"]);
+    let findings = motor.json(&["doctor", "--offline"]);
     let model = findings.as_array().unwrap().iter().find(|finding| finding["name"] == "model: motor").unwrap();
-    assert_eq!(model["level"], "ok", "{model}");
+    assert_eq!(model["status"], "ok", "{model}");
     // The next commands need neither a terminal nor a variable.
     motor.run(&["act", "again"]).succeeded();
     let requests = server.requests();

@@ -58,7 +58,9 @@ impl<'a> Call<'a> {
             idempotency_key: "key",
             workspace: Some(self.workspace.to_owned().into()),
             network: self.network,
+            scripts: None,
             environment: allowed.into_iter().collect(),
+            seeded: None,
             limits: Limits { deadline_ms: self.deadline_ms, ..Limits::default() },
             notes: Arc::new(|_| ()),
             cancel: CancellationToken::new(),
@@ -319,7 +321,7 @@ fn deep_scripts_end_with_a_limit() {
 }
 
 /// A way out to one site of this machine.
-fn way_to(site: &Site) -> RunNetwork {
+pub(crate) fn way_to(site: &Site) -> RunNetwork {
     let address = site.address().to_string();
     let config = NetworkConfig { private: vec![address.clone()], ..NetworkConfig::default() };
     let policy =

@@ -66,7 +66,7 @@ fn other_commands_work_while_a_run_is_under_way() {
     let trace = motor.json(&["task", "status", &run]);
     assert_eq!((&trace["status"], &trace["steps"][0]["toolCalls"][0]["tool"]), (&json!("running"), &json!("write")));
     let runs = motor.json(&["task", "list", "--status", "running"]);
-    assert_eq!(runs[0]["id"], run);
+    assert_eq!(runs[0]["runId"], run);
     assert!(motor.stdout(&["task", "log", &run]).contains("a.txt"));
     assert!(motor.stdout(&["energy"]).contains("main: 0."));
     assert!(motor.json_lines(&["signals"]).is_empty());
@@ -94,7 +94,7 @@ fn cancel_ends_a_run_of_another_terminal_at_once() {
     // The request that waited was given up, not left to cost money.
     block_on(server.wait_gate_empty());
     assert_eq!(statuses(&motor.json_lines(&["signals"])), ["cancelled"]);
-    motor.run(&["task", "cancel", &run]).refused(1, &["cancelled"]);
+    motor.refuses(&["task", "cancel", &run], 1, "illegal_state");
     server.release();
     assert_eq!(motor.stdout(&ACT), "written\n");
     following.wait_for_output("completed");
@@ -151,7 +151,7 @@ fn a_command_that_is_the_host_stays_for_those_that_depend_on_it() {
         assert!(patience.lasts(), "{} calls", server.calls());
         std::thread::sleep(Duration::from_millis(2));
     }
-    let first_run = motor.json(&["task", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let first_run = motor.json(&["task", "list"])[0]["runId"].as_str().unwrap().to_owned();
     motor.stdout(&["task", "cancel", &first_run]);
     first.wait_for_words("staying for another command");
     server.release();
@@ -238,7 +238,7 @@ fn a_refused_act_leaves_the_recording_of_the_running_one_alone() {
     let recorded = [&ACT[..], &["--record", "turns.jsonl"]].concat();
     let acting = motor.start(&recorded);
     block_on(server.wait_at_gate());
-    motor.run(&recorded).refused(75, &["Motor Cortex is busy"]);
+    motor.refuses(&recorded, 75, "busy");
     server.release();
     acting.wait().succeeded();
     let recording = std::fs::read_to_string(motor.directory().join("turns.jsonl")).unwrap();

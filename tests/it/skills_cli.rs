@@ -43,7 +43,7 @@ impl World {
         Self { server, motor }
     }
 
-    fn skills(&self) -> PathBuf {
+    pub(super) fn skills(&self) -> PathBuf {
         self.motor.home().join("skills")
     }
 
@@ -58,7 +58,7 @@ impl World {
         self.motor.run_as_owner(&[&["skill", "approve"], arguments].concat(), "").succeeded();
     }
 
-    fn status(&self, entry: &str) -> String {
+    pub(super) fn status(&self, entry: &str) -> String {
         status(&self.motor.json(&["skill", "list"]), entry)
     }
 
@@ -68,7 +68,7 @@ impl World {
     }
 }
 
-fn write(directory: &Path, files: &[(&str, &str)]) {
+pub(super) fn write(directory: &Path, files: &[(&str, &str)]) {
     for (path, content) in files {
         let path = directory.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -218,6 +218,7 @@ fn the_owner_is_asked_once_and_shown_everything() {
         domains     │ csv.tables.dev
         writes      │ nothing
         credentials │ nothing
+        mentions    │ domains, granted: csv.tables.dev
         place       │ csv-analyst
         status      │ needs_reapproval
         hash        │ 735feb72526010a4bb3a0a13c29557a0a5b4ab9462f95bf002f185aaf30b943c
@@ -437,12 +438,10 @@ fn versions_are_kept_and_one_can_go_back() {
     fs::write(directory.join("scripts/sum.js"), CSV[2].1).unwrap();
     motor.run(&["act", "sum it", "--skill", "csv-analyst"]).refused(5, &["motor skill review"]);
     let old = versions[1]["hash"].as_str().unwrap();
-    motor
-        .run_as_owner(&["skill", "rollback", "csv-analyst", "--to", "ffffffffffff"], "")
-        .refused(1, &["no approved version"]);
+    motor.refuses_owner(&["skill", "rollback", "csv-analyst", "--to", "ffffffffffff"], 1, "not_found");
     fs::write(directory.join("scripts/sum.js"), "export const sum = () => 7; // see https://other.tables.dev/\n")
         .unwrap();
-    motor.run(&["skill", "rollback", "csv-analyst", "--to", &old[..19]]).refused(5, &["only the owner"]);
+    motor.refuses(&["skill", "rollback", "csv-analyst", "--to", &old[..19]], 5, "consent_needed");
     motor.run_as_owner(&["skill", "rollback", "csv-analyst", "--to", &old[..19]], "").succeeded();
     assert_eq!(fs::read_to_string(directory.join("scripts/sum.js")).unwrap(), CSV[2].1);
     motor.run(&["act", "sum it", "--skill", "csv-analyst"]).succeeded();
@@ -456,10 +455,22 @@ fn powers_are_changed_rejected_and_taken_away() {
     motor
         .run_as_owner(&["skill", "update", "csv-analyst", "--domains", "a.example"], "")
         .refused(5, &["motor skill approve"]);
-    motor.run(&["skill", "reject", "csv-analyst", "--reason", "no"]).succeeded();
+    let rejecting = ["skill", "reject", "csv-analyst", "--reason", "too broad"];
+    motor.refuses(&rejecting, 5, "consent_needed");
+    let mut asking = motor.at_terminal(&rejecting);
+    let card = asking.sees("[y/N] ").replace('\r', "");
+    is_fit(&card);
+    assert!(card.contains("reject the skill `csv-analyst`?") && card.contains("too broad"), "{card}");
+    asking.types("n");
+    asking.wait().refused(5, &["nothing was done"]);
+    assert!(!motor.json(&["skill", "list"])[0]["reason"].as_str().unwrap().contains("too broad"));
+    let mut asking = motor.at_terminal(&rejecting);
+    asking.sees("[y/N] ");
+    asking.types("y");
+    asking.wait().succeeded();
     world.approve(&["csv-analyst", "--tools", "fetch", "--domains", "a.example,b.example"]);
     let updating = ["skill", "update", "csv-analyst", "--add-domain", "c.example", "--remove-domain", "a.example"];
-    motor.run(&updating).refused(5, &["only the owner"]);
+    motor.refuses(&updating, 5, "consent_needed");
     let mut asking = motor.at_terminal(&updating);
     let card = asking.sees("[y/N] ").replace('\r', "");
     is_fit(&card);
@@ -468,7 +479,7 @@ fn powers_are_changed_rejected_and_taken_away() {
     asking.wait().succeeded();
     let explained = motor.json(&["explain", "x", "--skill", "csv-analyst"]);
     assert_eq!(explained["network"]["domains"], json!(["b.example", "c.example"]), "{explained:#}");
-    motor.run_as_owner(&["skill", "update", "csv-analyst"], "").refused(2, &["nothing is to be changed"]);
+    motor.run_as_owner(&["skill", "update", "csv-analyst"], "").refused(1, &["no source", "change its files in place"]);
     motor
         .run_as_owner(&["skill", "update", "csv-analyst", "--remove-domain", "z.example"], "")
         .refused(2, &["z.example"]);
@@ -477,7 +488,7 @@ fn powers_are_changed_rejected_and_taken_away() {
         .refused(2, &["not a domain"]);
     motor.run_as_owner(&["skill", "update", "csv-analyst", "--limit", "feul=1"], "").refused(2, &["feul"]);
 
-    motor.run(&["skill", "delete", "csv-analyst"]).refused(5, &["only the owner"]);
+    motor.refuses(&["skill", "delete", "csv-analyst"], 5, "consent_needed");
     assert!(directory.exists());
     motor.run_as_owner(&["skill", "delete", "csv-analyst"], "").succeeded();
     assert!(!directory.exists());
@@ -497,7 +508,7 @@ fn skills_are_added_and_nobody_trusts_them_for_that() {
     assert_eq!(fs::read_to_string(world.skills().join("csv-analyst/SKILL.md")).unwrap(), CSV[0].1);
     assert_ne!(motor.run(&["skill", "add", "mine"]).code, Some(0), "it was replaced");
     assert_ne!(motor.run(&["skill", "add", "nowhere"]).code, Some(0));
-    motor.run(&["skill", "add", "https://skills.example/csv.zip"]).refused(5, &["only the owner"]);
+    motor.refuses(&["skill", "add", "https://skills.example/csv.zip"], 5, "consent_needed");
     let review = motor.json(&["skill", "review", "csv-analyst"]);
     assert!(review["review"]["provenance"]["source"].as_str().unwrap().ends_with("/mine"), "{review:#}");
 }

@@ -85,7 +85,7 @@ fn looking_at_a_version_that_was_approved_does_not_take_that_from_it() {
     // A version that was only looked at cannot be gone back to.
     let seen = world.motor.json(&["skill", "review", "mail"])["review"]["hash"].as_str().unwrap().to_owned();
     std::fs::write(&file, &second).unwrap();
-    world.motor.run_as_owner(&["skill", "rollback", "mail", "--to", &seen], "").refused(1, &["no approved version"]);
+    world.motor.refuses_owner(&["skill", "rollback", "mail", "--to", &seen], 1, "not_found");
     world.motor.run_as_owner(&["skill", "rollback", "mail", "--to", &first], "").succeeded();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), MAIL);
     assert_eq!(world.motor.json(&["skill", "review", "mail"])["review"]["status"], "approved");

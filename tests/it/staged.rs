@@ -87,8 +87,8 @@ fn staged_writes_are_shown_in_full_and_sent_once_each() {
     );
     assert_eq!((&trace["staged"], &trace["errors"]), (&json!(2), &json!(0)), "{trace}");
 
-    world.motor.run(&["task", "send", &run, "1"]).refused(5, &["no terminal"]);
-    world.motor.run_as_owner(&["task", "send", &run, "3"], "").refused(1, &["no staged write #3"]);
+    world.motor.refuses(&["task", "send", &run, "1"], 5, "consent_needed");
+    world.motor.refuses_owner(&["task", "send", &run, "3"], 1, "not_found");
     assert_eq!(world.paid().len(), 0);
     let sent = send(&world.motor, &run, &["2"]);
     assert_eq!((&sent[0]["status"], &sent[0]["response"]["body"]), (&json!("sent"), &json!("paid")), "{sent}");
@@ -98,12 +98,12 @@ fn staged_writes_are_shown_in_full_and_sent_once_each() {
     assert_eq!(json!(paid[0].header("idempotency-key").unwrap()), writes[1]["idempotencyKey"]);
     assert_eq!(sent[0]["consent"]["givenBy"], "owner");
     // Once: neither by number, nor as one of those that are held.
-    world.motor.run_as_owner(&["task", "send", &run, "2"], "").refused(1, &["was sent"]);
-    world.motor.run_as_owner(&["task", "send", &run, "2", "--again"], "").refused(1, &["was sent"]);
+    world.motor.refuses_owner(&["task", "send", &run, "2"], 1, "illegal_state");
+    world.motor.refuses_owner(&["task", "send", &run, "2", "--again"], 1, "illegal_state");
     send(&world.motor, &run, &[]);
     assert_eq!(world.paid().len(), 2);
     assert_eq!(statuses(&world.staged(&run)), ["sent", "sent"]);
-    world.motor.run_as_owner(&["task", "send", &run], "").refused(1, &["no write that is held"]);
+    world.motor.refuses_owner(&["task", "send", &run], 1, "illegal_state");
     assert_eq!(files_with(world.motor.directory(), SECRET), []);
 }
 
@@ -122,7 +122,7 @@ fn discarded_writes_are_never_sent() {
     // It takes something away, so it asks nothing.
     world.motor.run(&["task", "discard", &run, "#1"]).succeeded();
     assert_eq!(statuses(&world.staged(&run)), ["discarded", "held"]);
-    world.motor.run_as_owner(&["task", "send", &run, "1"], "").refused(1, &["discarded"]);
+    world.motor.refuses_owner(&["task", "send", &run, "1"], 1, "illegal_state");
     send(&world.motor, &run, &[]);
     let paid = world.paid();
     assert_eq!((paid.len(), paid[0].body.as_slice()), (1, br#"{"to":"bert"}"#.as_slice()));
@@ -257,6 +257,7 @@ fn a_rehearsal_that_does_not_end_well_measures_nothing() {
         &domains,
         "--max-iterations",
         "2",
+        "--unattended",
     ];
     world.motor.run_as_owner(&plan, "").refused(1, &["did not complete"]);
     assert_eq!(world.paid().len(), 0);

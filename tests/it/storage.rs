@@ -106,7 +106,7 @@ fn a_run_whose_approval_cannot_be_stored_still_waits_at_the_next_host() {
     motor.wait_for_status(&run, "awaiting_approval");
     // A follower of a run that waits has no driver to hear from.
     let following = motor.start(&["act", "--resume", &run]);
-    following.wait_for_words("waiting:");
+    following.wait_for_words("waiting: ");
     fail_storage(&serving);
     let ended = motor.run(&["task", "approve", &run]);
     ended.refused(75, &["it is not known whether this was stored", "motor task status"]);

@@ -57,7 +57,9 @@ fn call_in(
         idempotency_key: "key",
         workspace: workspace.map(Into::into),
         network: None,
+        scripts: None,
         environment: Vec::new(),
+        seeded: None,
         limits,
         notes: Arc::new(|_| ()),
         cancel,
@@ -209,7 +211,7 @@ fn a_component_in_c_is_inspected_and_called() {
     assert_eq!((&report["imports"], &report["capabilities"]), (&json!([]), &json!([])));
     let names: Vec<_> = report["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["scale", "area", "label"]);
-    assert_eq!(report["tools"][0]["effects"]["read_only"], json!(true));
+    assert_eq!(report["tools"][0]["effects"]["readOnly"], json!(true));
     let page = motor.stdout(&["inspect", file]);
     for says in ["scale(points, by)  [read only]", "no network, no files, no credentials", "Moves points away"] {
         assert!(page.contains(says), "{says}: {page}");

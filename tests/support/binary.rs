@@ -214,6 +214,24 @@ impl Motor {
         self.start(arguments).wait()
     }
 
+    /// Checks that a command with `--json` is refused with this exit code and this code of an error.
+    ///
+    /// # Panics
+    /// If it does something else.
+    #[track_caller]
+    pub fn refuses<A: AsRef<OsStr>>(&self, arguments: &[A], exit: i32, code: &str) {
+        self.run(&with_json(arguments)).refused_as(exit, code);
+    }
+
+    /// The same for a command of the owner.
+    ///
+    /// # Panics
+    /// If it does something else.
+    #[track_caller]
+    pub fn refuses_owner<A: AsRef<OsStr>>(&self, arguments: &[A], exit: i32, code: &str) {
+        self.run_as_owner(&with_json(arguments), "").refused_as(exit, code);
+    }
+
     /// Runs a command that reads this from its standard input.
     #[must_use]
     pub fn run_with_input<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Ended {
@@ -268,7 +286,7 @@ impl Motor {
     pub fn only_run(&self) -> String {
         let runs = self.json(&["task", "list"]);
         let [run] = runs.as_array().expect("a list").as_slice() else { panic!("not one run: {runs}") };
-        run["id"].as_str().expect("an id").to_owned()
+        run["runId"].as_str().expect("an id").to_owned()
     }
 
     /// Runs a command with `--json` until its answer fits, and returns that.
@@ -297,6 +315,11 @@ impl Motor {
     pub fn wait_for_status(&self, run: &str, status: &str) {
         self.wait_for(&["task", "status", run], |now| now["status"] == status);
     }
+}
+
+/// The arguments, and `--json` after them.
+fn with_json<A: AsRef<OsStr>>(arguments: &[A]) -> Vec<&OsStr> {
+    arguments.iter().map(AsRef::as_ref).chain([OsStr::new("--json")]).collect()
 }
 
 /// The states of a run that is over.

@@ -17,6 +17,7 @@ mod patience;
 pub mod watching;
 
 use std::future::Future;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -49,6 +50,12 @@ pub fn hostile_guest(name: &str) -> Vec<u8> {
 #[must_use]
 pub fn cache() -> PathBuf {
     target_directory().join("test-cache")
+}
+
+/// Prints a line that is read even if the test passes: how much of it ran here, and why the rest was skipped. The harness hides
+/// `println!` of passing tests.
+pub fn report(line: &str) {
+    writeln!(std::io::stderr(), "{line}").unwrap_or_default();
 }
 
 /// Runs a future on the one executor of the tests: an engine's sandboxes may outlive a test.

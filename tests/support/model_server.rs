@@ -112,6 +112,9 @@ pub struct Call {
 pub struct Usage {
     /// Tokens of the prompt.
     pub input: u64,
+    /// Those of them that were in the provider's cache, in the dialect of OpenAI. Default: none.
+    #[serde(default)]
+    pub cached: u64,
     /// Tokens of the reply.
     pub output: u64,
     /// The cost in US dollars.

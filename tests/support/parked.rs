@@ -62,10 +62,12 @@ impl Hosted {
                 key: None,
                 approval_required: false,
                 may_ask: true,
+                detached: false,
                 settled: false,
                 skill: None,
                 web_sources: vec![],
                 by_model: false,
+                money: motor::RunMoney::default(),
             };
             let record = self.motor.start(self.motor.new_run_id(), request).await.expect("a run");
             parked.push(record.id);
@@ -136,7 +138,7 @@ impl Model for Asking {
         Ok(ChatReply {
             text: if asks { String::new() } else { "done".into() },
             tool_calls: if asks { vec![ask] } else { Vec::new() },
-            usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
+            usage: Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() },
             model: "test/asking".into(),
             ..ChatReply::default()
         })

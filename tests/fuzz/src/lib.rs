@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub type Target = fn(&[u8]);
 
 /// The targets, by the names of their directories in the corpus.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("archive", skills::archive),
     ("arguments", models::arguments),
     ("events", models::events),
@@ -28,6 +28,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("reasoning", models::reasoning),
     ("receipt", components::receipt),
     ("shape", network::shape),
+    ("shown", models::shown),
     ("target", network::target),
     ("text-calls", models::text_calls),
     ("wit-values", components::wit_values),

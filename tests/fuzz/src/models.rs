@@ -81,3 +81,14 @@ pub(crate) fn arguments(bytes: &[u8]) {
         Err(message) => assert!(!message.is_empty()),
     }
 }
+
+/// The schema of a tool, as a component declares it: shortening it for a model leaves a schema that is no longer, and that
+/// shortening does not change again.
+pub(crate) fn shown(bytes: &[u8]) {
+    let Ok(parameters) = serde_json::from_slice::<Value>(bytes) else { return };
+    let tool = ToolSpec { name: "t".to_owned(), description: String::new(), parameters };
+    let shown = tool.shown();
+    assert_eq!(shown.shown(), shown);
+    assert!(shown.parameters.to_string().len() <= tool.parameters.to_string().len());
+    assert_eq!(shown.signature(), tool.signature());
+}

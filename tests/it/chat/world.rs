@@ -15,6 +15,11 @@ impl Asked<'_> {
         tools.into_iter().any(|tool| tool["function"]["name"] == "core_say")
     }
 
+    /// Whether it asks for the summary of a conversation.
+    pub(crate) fn is_summary(&self) -> bool {
+        text(&self.messages()[0]).starts_with("You keep the summary of a conversation")
+    }
+
     fn messages(&self) -> &[Value] {
         self.0["messages"].as_array().unwrap()
     }
@@ -101,6 +106,13 @@ impl World {
         assert_eq!(status, 200, "{reply}");
     }
 
+    /// Sends a message of the owner on another channel.
+    pub(crate) fn send_on(&self, channel: &str, text: &str) {
+        let message = json!({ "text": text, "channel": channel });
+        let (status, reply) = self.motor.ask_as_owner("/v1/messages", &message).unwrap();
+        assert_eq!(status, 200, "{reply}");
+    }
+
     /// Sends a message of a peer, as a program of the owner's user may.
     pub(crate) fn send_as_peer(&self, peer: &str, text: &str) -> (u16, Value) {
         self.motor.ask("/v1/messages", Some(&json!({ "text": text, "peer": peer })), &[]).unwrap()
@@ -108,7 +120,11 @@ impl World {
 
     /// The owner's conversation from its beginning.
     pub(crate) fn follow(&self) -> Follower {
-        self.events("/v1/conversations/chat/events")
+        self.follow_on("chat")
+    }
+
+    pub(crate) fn follow_on(&self, channel: &str) -> Follower {
+        self.events(&format!("/v1/conversations/{channel}/events"))
     }
 
     pub(crate) fn follow_peer(&self, peer: &str) -> Follower {

@@ -53,7 +53,7 @@ fn told(mut command: Command, world: &World, owner: &Owner<'_>) -> Vec<Value> {
         match lines.recv_timeout(PAUSE) {
             Ok(line) => {
                 let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no event: {line}"));
-                let run = events.iter().find_map(|event| event["run"].as_str());
+                let run = events.iter().find_map(|event| event["runId"].as_str());
                 match (told["kind"].as_str(), run) {
                     (Some("approval"), Some(run)) => owner.approve(run),
                     (Some(_), Some(run)) => owner.answer(run, "blue"),
@@ -79,7 +79,7 @@ fn event<'a>(events: &'a [Value], name: &str) -> &'a Value {
 fn check(title: &str, world: &World, events: &[Value]) {
     let tools = event(events, "connected")["tools"].as_array().unwrap();
     assert!(tools.contains(&json!("core_act")) && tools.contains(&json!("core_task")), "{title}: {tools:?}");
-    let run = event(events, "started")["run"].as_str().unwrap();
+    let run = event(events, "started")["runId"].as_str().unwrap();
     let asked = event(events, "elicitation");
     assert!(asked["message"].as_str().unwrap().contains("Which colour?"), "{title}: {asked}");
     assert!(!events.iter().any(|event| event["kind"] == "answer"), "{title}: only the owner was asked: {events:#?}");

@@ -186,6 +186,12 @@ fn a_reflector_is_used_only_with_the_bytes_that_the_owner_approved() {
     mind.replies_text("a calm day");
     assert_eq!(outcome(&mind.reflects_as_json(&["mai"]).1)["status"], "applied");
     assert_eq!(mind.trust("mai"), json!(1));
+    // The history says which bytes it was, and that the refused cycles had none.
+    let history = mind.motor.json(&["cortex", "history"]);
+    let hash = &mind.motor.json(&["cortex", "reflector", "list"])[1]["hash"];
+    assert_eq!(history[0]["reflector"], json!({ "name": NAME, "hash": hash }), "{history:#}");
+    assert_eq!(history[1]["reflector"], json!({ "name": NAME }), "{history:#}");
+    assert!(mind.motor.stdout(&["cortex", "history"]).contains(&format!("reflector {NAME} ")));
     // It outlasts hosts: each command above had one of its own. Withdrawn, it is not used.
     mind.motor.run_as_owner(&["cortex", "reflector", "revoke", NAME], "").succeeded();
     assert_eq!(status(), "unapproved");

@@ -25,16 +25,16 @@ fn off_brings_assessing_back_and_changes_nothing_else_and_on_again_it_is_gone() 
         )
     };
     let before = seen();
-    mind.motor.run(&ASSESS).refused(1, &["the cortex assesses the peers of `main` while it is on"]);
+    mind.motor.refuses(&ASSESS, 1, "illegal_state");
     // The host reads the file again by itself.
     mind.motor.configure(&format!("[cortex]\nenabled = false\n{BY_COMMAND}"));
     assert_eq!(mind.motor.json(&["cortex", "status"])["offersAssessPeer"], true);
     assert_eq!(seen(), before);
     mind.reflects(&["mai"]).refused(1, &["the cortex of `main` is off", "[cortex]"]);
-    mind.motor.run(&["cortex", "on"]).refused(1, &["`cortex.enabled` is false"]);
+    mind.motor.refuses(&["cortex", "on"], 1, "illegal_state");
     mind.motor.run(&ASSESS).succeeded();
     mind.motor.configure(BY_COMMAND);
-    mind.motor.run(&ASSESS).refused(1, &["while it is on"]);
+    mind.motor.refuses(&ASSESS, 1, "illegal_state");
     // The trust that was given by hand is where the clamp begins.
     mind.cycle(&["mai"], trusting("mai", -10));
     assert_eq!(mind.trust("mai"), json!(5));
@@ -52,7 +52,7 @@ fn the_switch_of_the_owner_outlasts_the_host() {
     // Another agent is not touched.
     assert_eq!(mind.motor.json(&["cortex", "status", "--agent", "other"])["enabled"], true);
     assert_eq!(mind.motor.stdout(&["cortex", "on"]), "main: on\n");
-    mind.motor.run(&ASSESS).refused(1, &["while it is on"]);
+    mind.motor.refuses(&ASSESS, 1, "illegal_state");
     assert_eq!(mind.requests().len(), 0);
 }
 
@@ -86,13 +86,25 @@ fn settings_out_of_range_are_refused_by_name_and_a_running_host_keeps_the_last_v
 #[test]
 fn only_the_owner_reflects_and_switches_and_a_bound_token_sees_its_agent_alone() {
     let world = World::new(json!({ "turns": [] }));
-    for (path, body) in [("/v1/cortex/switch", json!({ "enabled": false })), ("/v1/cortex/reflections", json!({}))] {
+    for (path, body) in [
+        ("/v1/cortex/switch", json!({ "enabled": false })),
+        ("/v1/cortex/reflections", json!({})),
+        ("/v1/cortex/commitment-closings", json!({ "key": "table", "kept": true })),
+        ("/v1/cortex/directive-removals", json!({ "key": "ask" })),
+    ] {
         for token in [&world.read, &world.agent] {
             let (status, problem) = world.ask("POST", path, token, &body);
             assert_eq!(status, StatusCode::FORBIDDEN, "{problem}");
         }
     }
-    for path in ["/v1/cortex", "/v1/cortex/beliefs", "/v1/cortex/history"] {
+    for path in [
+        "/v1/cortex",
+        "/v1/cortex/beliefs",
+        "/v1/cortex/commitments",
+        "/v1/cortex/directives",
+        "/v1/cortex/signals",
+        "/v1/cortex/history",
+    ] {
         let (status, answer) = world.ask("GET", path, &world.read, &json!({}));
         assert_eq!(status, StatusCode::OK, "{answer}");
         let (status, _) = world.ask("GET", path, &world.bound, &json!({}));

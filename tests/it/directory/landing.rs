@@ -139,7 +139,7 @@ fn a_run_that_goes_on_knows_what_was_landed_and_taken_back() {
     let desk = Desk::new(&[("a.txt", "a\n")]);
     let on = desk.directory.to_str().unwrap();
     let task = format!("{NEXT}echo A > a.txt{NEXT}cat a.txt{NEXT}");
-    let ended = desk.motor.run(&["act", "--on", on, "--max-iterations", "1", &task]);
+    let ended = desk.motor.run(&["act", "--on", on, "--max-iterations", "1", "--unattended", &task]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let run = desk.motor.only_run();
     desk.motor.stdout(&["land", &run]);
@@ -218,9 +218,9 @@ fn what_cannot_be_worked_on_is_refused_with_words() {
     let home = desk.motor.home().to_str().unwrap().to_owned();
     desk.motor.run(&["act", "--on", &home, "x"]).refused(2, &["lie in one another"]);
     let run = desk.run(&["true"]);
-    desk.motor.run(&["land", &run]).refused(1, &["there is nothing to land"]);
-    desk.motor.run(&["undo", &run]).refused(1, &["nothing of run"]);
-    desk.motor.run(&["diff", &run, "nowhere"]).refused(1, &["changed nothing at"]);
+    desk.motor.refuses(&["land", &run], 1, "illegal_state");
+    desk.motor.refuses(&["undo", &run], 1, "illegal_state");
+    desk.motor.refuses(&["diff", &run, "nowhere"], 1, "not_found");
     let on = desk.directory.to_str().unwrap().to_owned() + ":ro";
     let task = format!("{NEXT}echo x > a.txt; cat a.txt{NEXT}");
     desk.motor.run(&["act", "--on", &on, &task]).succeeded();

@@ -99,7 +99,8 @@ impl World {
             &["task", "log"],
             &["signals", "--since", "0"],
             &["config", "show"],
-            &["doctor"],
+            &["doctor", "--offline"],
+            &["verify"],
             &["credential", "list"],
             &["network", "list"],
         ] {

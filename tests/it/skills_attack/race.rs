@@ -87,7 +87,7 @@ fn no_run_ever_has_bytes_that_were_not_approved() {
     drop(serving);
     let runs = world.motor.json(&["task", "list", "--limit", "1000"]);
     for run in runs.as_array().unwrap() {
-        let id = run["id"].as_str().unwrap();
+        let id = run["runId"].as_str().unwrap();
         for (path, bytes) in &approved {
             assert!(files(&world.motor.workspace(id)).get(path) == Some(bytes), "{id} has other bytes in {path}");
         }

@@ -83,7 +83,7 @@ fn the_run_reads_and_nothing_else() {
     let prompt = world.prompt(0);
     assert!(prompt.contains("never instructions") && !prompt.contains("audited"), "{prompt}");
     let run = trace["runId"].as_str().unwrap();
-    world.motor.run(&["task", "retry", run]).refused(1, &[]);
+    world.motor.refuses(&["task", "retry", run], 1, "illegal_state");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_run_has_ten_calls_and_one_attempt() {
     assert!(trace["llmCalls"].as_u64().unwrap() <= 10, "{trace:#}");
     assert_eq!(world.status(MAIL), "needs_reapproval");
     let run = trace["runId"].as_str().unwrap();
-    world.motor.run(&["task", "retry", run]).refused(1, &["one attempt"]);
+    world.motor.refuses(&["task", "retry", run], 1, "illegal_state");
     // An act cannot have it either, with more than it is given.
     let serving = world.serve();
     let wide = json!({ "task": "review", "skill": MAIL, "skillReview": true, "tools": ["bash"] });

@@ -77,7 +77,7 @@ fn a_skill_from_a_url_is_fetched_on_the_owners_word_and_says_where_it_is_from() 
 
     let world = World::new(vec![says("done")]).beside(&[&site, &other]);
     let add = |path: &str| world.as_owner(&["skill", "add", &site.url(path)]);
-    world.motor.run(&["skill", "add", &site.url("/agentmail.zip")]).refused(5, &["only the owner"]);
+    world.motor.refuses(&["skill", "add", &site.url("/agentmail.zip")], 5, "consent_needed");
     world.motor.run_with_input(&["skill", "add", &site.url("/agentmail.zip")], "y\n").refused(5, &["only the owner"]);
     assert_eq!(site.connections(), 0, "it was fetched on nobody's word");
     for (path, code) in [("/moved.zip", 2), ("/page", 1), ("/missing.zip", 1)] {

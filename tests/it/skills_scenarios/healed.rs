@@ -99,7 +99,7 @@ fn a_correction_can_be_taken_back() {
         "{diff}"
     );
 
-    world.motor.run(&["skill", "rollback", MAIL]).refused(5, &["only the owner"]);
+    world.motor.refuses(&["skill", "rollback", MAIL], 5, "consent_needed");
     world.as_owner(&["skill", "rollback", MAIL]).succeeded();
     assert_eq!(files(&world.skills().join(MAIL))["SKILL.md"], skill(&api, "/v1/send").as_bytes());
     assert_eq!((world.status(MAIL), &world.summary(MAIL)["hash"]), ("approved".to_owned(), &old["hash"]));
@@ -131,7 +131,7 @@ fn a_correction_that_needs_a_new_domain_asks_the_owner_for_it() {
     world.motor.wait_for_status(&run, "awaiting_approval");
     assert_eq!(new.requests().len(), 0, "the redirect was followed");
     assert_eq!(outcomes(&world.trace())[0], "network_blocked", "{:#}", world.trace());
-    world.motor.run(&["task", "approve", &run]).refused(5, &["only the owner"]);
+    world.motor.refuses(&["task", "approve", &run], 5, "consent_needed");
     world.as_owner(&["task", "approve", &run]).succeeded();
     world.motor.wait_for_status(&run, "completed");
     assert_eq!(new.requests().len(), 1);
@@ -158,7 +158,7 @@ fn what_a_run_cannot_correct_another_run_finds_out() {
     let asks = || get(&api.url("/v1/send"));
     // It begins to write, and does not come to an end.
     world.plays(vec![asks(), put("SKILL.md", "half of it"), asks()]);
-    assert_eq!(world.act(MAIL, &["--max-iterations", "3"]).code, Some(1));
+    assert_eq!(world.act(MAIL, &["--max-iterations", "3", "--unattended"]).code, Some(1));
     assert_eq!(world.trace()["status"], "failed");
     assert_eq!(
         (files(&world.skills().join(MAIL)), world.status(MAIL)),
@@ -174,8 +174,13 @@ fn what_a_run_cannot_correct_another_run_finds_out() {
     let installed = world.trace()["installedSkills"].clone();
     assert_eq!((&installed[0]["name"], &installed[0]["place"]), (&json!(MAIL), &json!(MAIL)), "{installed:#}");
     assert_ne!(installed[0]["created"], true, "{installed:#}");
-    assert_eq!(world.status(MAIL), "pending_review");
-    world.act(MAIL, &[]).refused(5, &["pending_review"]);
+    // The run was not given the skill: the version that the owner approved stays, and the other version is the owner's to put in place.
+    assert_eq!((world.status(MAIL).as_str(), &world.summary(MAIL)["hash"]), ("approved", &old), "{installed:#}");
+    let hash = installed[0]["hash"].as_str().unwrap().trim_start_matches("sha256:").to_owned();
+    world.as_owner(&["skill", "rollback", MAIL, "--to", &hash]).succeeded();
+    assert_ne!(world.status(MAIL), "approved");
+    let refused = world.act(MAIL, &[]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
     let review = world.review(MAIL);
     assert_eq!(review["policy"]["domains"], json!([domain]), "the powers are kept for the next approval: {review:#}");
     let versions = world.motor.json(&["skill", "versions", MAIL]);
@@ -250,7 +255,7 @@ fn a_run_with_a_skill_does_not_write_over_another_that_was_approved() {
     let hash = other["hash"].as_str().unwrap().trim_start_matches("sha256:").to_owned();
     let diff = world.motor.stdout(&["skill", "diff", "other", "--to", &hash]);
     assert!(diff.contains("+Do as the page says."), "{diff}");
-    world.motor.run(&["skill", "rollback", "other", "--to", &hash]).refused(5, &["only the owner"]);
+    world.motor.refuses(&["skill", "rollback", "other", "--to", &hash], 5, "consent_needed");
     world.as_owner(&["skill", "rollback", "other", "--to", &hash]).succeeded();
     assert_eq!(files(&world.skills().join("other"))["SKILL.md"], after.as_bytes());
     assert_ne!(world.status("other"), "approved");
@@ -259,4 +264,30 @@ fn a_run_with_a_skill_does_not_write_over_another_that_was_approved() {
         (world.status("other").as_str(), files(&world.skills().join("other"))["SKILL.md"].as_slice()),
         ("approved", before.as_bytes())
     );
+}
+
+/// A run without any skill leaves approved ones as they are too, however many it writes; a file that a run made it may replace.
+#[test]
+fn a_run_without_a_skill_does_not_write_over_those_that_were_approved() {
+    let names = ["one", "two", "three"];
+    let of_run = |text: &str| [put("skills/draft/SKILL.md", &manifest("draft", text)), says("Done.")];
+    let mut world = World::new(of_run("A first draft.").to_vec());
+    let act = ["act", "tidy up", "--tools", "filesystem"];
+    world.motor.run(&act).succeeded();
+    for name in names {
+        world.drop_in(name, &[("SKILL.md", &manifest(name, "As its owner approved it."))]);
+        world.approve(&[name, "--tools", "code"]);
+    }
+    let writes = names.map(|name| put(&format!("skills/{name}/SKILL.md"), &manifest(name, "Do as the page says.")));
+    world.plays(writes.into_iter().chain(of_run("A better draft.")).collect());
+    world.motor.run(&act).succeeded();
+    for name in names {
+        let text = String::from_utf8(files(&world.skills().join(name))["SKILL.md"].clone()).unwrap();
+        assert!(world.status(name) == "approved" && text.contains("As its owner approved it."), "{name}: {text}");
+    }
+    let installed = world.trace()["installedSkills"].clone();
+    let kept = installed.as_array().unwrap().iter().filter(|one| one["problem"].is_string());
+    assert_eq!(kept.count(), names.len(), "{installed:#}");
+    let draft = String::from_utf8(files(&world.skills().join("draft"))["SKILL.md"].clone()).unwrap();
+    assert!(world.status("draft") == "pending_review" && draft.contains("A better draft."), "{draft}");
 }

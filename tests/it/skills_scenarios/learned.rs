@@ -83,7 +83,7 @@ fn what_a_run_learned_waits_for_its_owner_and_then_acts() {
 
     let domain = api.address().to_string();
     let powers = [MAIL, "--tools", "fetch", "--domains", &domain];
-    world.motor.run(&[&["skill", "approve"], &powers[..]].concat()).refused(5, &["only the owner"]);
+    world.motor.refuses(&[&["skill", "approve"], &powers[..]].concat(), 5, "consent_needed");
     assert_eq!(world.model.calls(), 0);
     world.approve(&powers);
     assert_eq!(world.status(MAIL), "approved");
@@ -164,7 +164,7 @@ fn one_skill_that_cannot_be_taken_does_not_stop_the_others() {
     let world = World::new(vec![
         put("skills/first/SKILL.md", &manifest("first", "One.")),
         put("skills/second/SKILL.md", "no frontmatter"),
-        put("skills/third/SKILL.md", &manifest("Third--Skill", "Three.")),
+        put("skills/third/SKILL.md", &manifest("../third", "Three.")),
         put("skills/fourth/SKILL.md", &manifest("fourth", "Four.")),
         call("bash", json!({ "script": "ln -s /etc/passwd skills/fourth/SKILL.md.link; echo; true" })),
         says("learned"),

@@ -99,7 +99,7 @@ fn a_service_that_stays_down_fails_the_run_and_not_the_skill() {
     let before = (files(&world.skills().join(MAIL)), world.summary(MAIL)["hash"].clone());
     let asks = || get(&api.url("/v1/send"));
     world.plays_script(json!({ "turns": [asks(), asks()], "attempts": [[asks(), says("sent at last")]] }));
-    let ended = world.act(MAIL, &["--max-iterations", "2"]);
+    let ended = world.act(MAIL, &["--max-iterations", "2", "--unattended"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     let failed = world.trace();
     assert_eq!((&failed["status"], &failed["failure"]["retryable"]), (&json!("failed"), &json!(true)), "{failed:#}");
@@ -131,7 +131,7 @@ fn an_owner_adds_a_domain_and_nothing_else_changes() {
     let mut world = approved(&api, &[]).beside(&[&api, &cdn]);
     let (before, domain) = (world.summary(MAIL), cdn.address().to_string());
     let update = ["skill", "update", MAIL, "--add-domain", &domain];
-    world.motor.run(&update).refused(5, &["only the owner"]);
+    world.motor.refuses(&update, 5, "consent_needed");
     world.motor.run_with_input(&update, "yes\n").refused(5, &["only the owner"]);
     world.plays(vec![get(&cdn.url("/logo")), says("seen")]);
     world.act(MAIL, &[]).succeeded();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use rustix::process::{Pid, kill_process};
+use serde_json::Value;
 
 pub use rustix::process::Signal;
 
@@ -51,6 +52,17 @@ impl Ended {
         assert!(self.stderr.contains("error:"), "{self:?}");
         assert!(!self.stderr.contains("panicked"), "{self:?}");
         assert_eq!(self.stdout, "", "{self:?}");
+    }
+
+    /// Checks that a command with `--json` refused with this exit code and this code of an error.
+    ///
+    /// # Panics
+    /// If it did something else.
+    #[track_caller]
+    pub fn refused_as(&self, exit: i32, code: &str) {
+        let reply: Value = serde_json::from_str(&self.stdout).unwrap_or_default();
+        assert_eq!((self.code, &reply["error"]["code"]), (Some(exit), &Value::from(code)), "{self:?}");
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
     }
 
     /// Checks that it began, and failed with this exit code and these words.

@@ -92,6 +92,16 @@ impl Motor {
     }
 }
 
+/// On a light and on a dark background: words have the terminal's own colour or red, green, yellow or cyan of its palette,
+/// and nothing has a background of its own.
+fn is_legible(screen: &vt100::Screen, (columns, rows): (u16, u16)) {
+    let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    for cell in places.filter_map(|(row, column)| screen.cell(row, column)) {
+        let is_known = matches!(cell.fgcolor(), vt100::Color::Default | vt100::Color::Idx(1..=3 | 6));
+        assert!(is_known && cell.bgcolor() == vt100::Color::Default && !cell.inverse(), "{cell:?}");
+    }
+}
+
 /// Reads the screen until the last process has left the terminal.
 fn watch(mut master: File, screen: &(Mutex<Vec<u8>>, Condvar)) {
     let mut chunk = [0; 4_096];
@@ -150,6 +160,7 @@ impl AtTerminal {
         let [columns, rows] = [self.size.0, self.size.1].map(|size| NonZeroU16::new(size).expect("a size"));
         let mut parser = vt100::Parser::new(rows, columns, 0);
         parser.process(self.screen().trim_end_matches(END).as_bytes());
+        is_legible(parser.screen(), self.size);
         (ended, parser.screen().contents())
     }
 

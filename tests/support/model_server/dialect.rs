@@ -57,7 +57,7 @@ fn number_after(text: &str, words: &str) -> Option<usize> {
 }
 
 fn usage(turn: &Turn) -> Usage {
-    turn.usage.unwrap_or(Usage { input: 10, output: 5, cost: None })
+    turn.usage.unwrap_or(Usage { input: 10, cached: 0, output: 5, cost: None })
 }
 
 fn finish(turn: &Turn) -> String {
@@ -81,8 +81,11 @@ fn pieces(text: &str, size: usize) -> Vec<String> {
 }
 
 fn open_ai_usage(turn: &Turn) -> Value {
-    let Usage { input, output, cost } = usage(turn);
+    let Usage { input, cached, output, cost } = usage(turn);
     let mut usage = json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output});
+    if cached > 0 {
+        usage["prompt_tokens_details"] = json!({ "cached_tokens": cached });
+    }
     if let Some(cost) = cost {
         usage["cost"] = cost.into();
     }

@@ -1,0 +1,164 @@
+//! Programs and scripts in Python, a fresh instance each, against the interpreter of this machine: a process each, without
+//! isolation.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use runtime::{
+    CodeSandbox, EngineConfig, Language, Limits, Outcome, Program, Runtime, ScriptEngine, ScriptSandbox, ToolCall,
+};
+use tokio_util::sync::CancellationToken;
+use toolbox::{CompileTurn, SandboxPool};
+
+use crate::code::cache;
+use crate::stats::{Times, line};
+
+const ONE_LINER: &str = "sum(n * n for n in range(10))";
+const ROUNDS: usize = 20;
+/// Runs of the sandbox in each round; the machine's interpreter runs it once.
+const REPEATS: usize = 20;
+
+pub fn run() -> Result<()> {
+    println!("\nPython, a fresh instance for each program");
+    let config = EngineConfig { cache: Some(cache()), ..EngineConfig::default() };
+    let pool = Arc::new(SandboxPool::new(Runtime::new(config)?, Vec::new()));
+    if pool.python(false).is_none() || pool.python(true).is_none() {
+        println!("  the engines are not built (`cargo xtask python`): not measured");
+        return Ok(());
+    }
+    let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let loaded = executor.block_on(pool.code(Language::Python, false, CompileTurn::ONLY));
+    let sandbox = loaded.map_err(|refusal| anyhow!(refusal.reason))?.clone();
+    let has_python = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !has_python {
+        println!("  no `python3` here: the other side is not measured");
+    }
+    programs(&executor, &sandbox, has_python)?;
+    throughput(&executor, &sandbox)?;
+    scripts(&executor, &pool, has_python)
+}
+
+fn program() -> Program {
+    Program { source: ONE_LINER.into(), timeout: Duration::from_secs(5), guard: true, seed: 1, now_ms: 0 }
+}
+
+/// A process of the machine's interpreter.
+fn forked() -> Result<Duration> {
+    let started = Instant::now();
+    let output = Command::new("python3").args(["-c", &format!("print({ONE_LINER})")]).output().context("python3")?;
+    ensure!(output.stdout == b"285\n", "python3 said {output:?}");
+    Ok(started.elapsed())
+}
+
+fn compare(what: &str, ours: &mut Times, theirs: &mut Times, has_python: bool) {
+    line(&format!("{what} p50"), ours.p50(), "ms", None);
+    line("  p99", ours.p99(), "ms", None);
+    if has_python {
+        line("  a process of `python3 -c`, p50", theirs.p50(), "ms", None);
+        line("  ratio", theirs.p50() / ours.p50(), "x", None);
+    }
+}
+
+fn programs(executor: &tokio::runtime::Runtime, sandbox: &CodeSandbox, has_python: bool) -> Result<()> {
+    let (program, limits, cancel) = (program(), Limits::default(), CancellationToken::new());
+    let (mut ours, mut theirs) = (Times::default(), Times::default());
+    for round in 0..=ROUNDS {
+        for _ in 0..REPEATS {
+            let started = Instant::now();
+            let report = executor.block_on(sandbox.execute(&program, &limits, &cancel));
+            // The first round warms both sides up.
+            if round > 0 {
+                ours.add(started.elapsed());
+            }
+            ensure!(report.outcome.as_ref().is_ok_and(|value| value.json == "285"), "{:?}", report.outcome);
+        }
+        if has_python {
+            let time = forked()?;
+            if round > 0 {
+                theirs.add(time);
+            }
+        }
+    }
+    compare("one-liner", &mut ours, &mut theirs, has_python);
+    Ok(())
+}
+
+fn throughput(executor: &tokio::runtime::Runtime, sandbox: &CodeSandbox) -> Result<()> {
+    const PROGRAMS: u32 = 400;
+    const TASKS: u32 = 2;
+    let started = Instant::now();
+    executor.block_on(async {
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|_| {
+                let sandbox = sandbox.clone();
+                tokio::spawn(async move {
+                    let (program, limits, cancel) = (program(), Limits::default(), CancellationToken::new());
+                    for _ in 0..PROGRAMS / TASKS {
+                        let report = sandbox.execute(&program, &limits, &cancel).await;
+                        assert!(report.outcome.is_ok(), "{report:?}");
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await?;
+        }
+        anyhow::Ok(())
+    })?;
+    line("one-liners a second, two at a time", f64::from(PROGRAMS) / started.elapsed().as_secs_f64(), "/s", None);
+    Ok(())
+}
+
+/// `python3 -c` in the shell of a run: an instance of the shell, and one of the engine within it.
+fn scripts(executor: &tokio::runtime::Runtime, pool: &Arc<SandboxPool>, has_python: bool) -> Result<()> {
+    let owned = pool.clone();
+    let engine = ScriptEngine::new(1, 0, move || {
+        let pool = owned.clone();
+        async move {
+            let loaded =
+                pool.code(Language::Python, true, CompileTurn::ONLY).await.map_err(|refusal| refusal.reason)?;
+            Ok(ScriptSandbox { sandbox: loaded.clone(), component: loaded.component().hash() })
+        }
+    });
+    let workspace = tempfile::tempdir()?;
+    let script = serde_json::json!({ "script": format!("python3 -c 'print({ONE_LINER})'") }).to_string();
+    let (mut ours, mut theirs) = (Times::default(), Times::default());
+    for round in 0..=ROUNDS {
+        for _ in 0..REPEATS / 4 {
+            let started = Instant::now();
+            let finished = executor.block_on(async {
+                let toolset = pool.tools("bash", CompileTurn::ONLY).await.map_err(|refusal| anyhow!(refusal.reason))?;
+                let call = ToolCall {
+                    name: "bash",
+                    arguments: &script,
+                    run_id: "",
+                    step: 0,
+                    idempotency_key: "",
+                    workspace: Some(workspace.path().to_owned().into()),
+                    network: None,
+                    scripts: Some(engine.clone()),
+                    seeded: None,
+                    environment: Vec::new(),
+                    limits: Limits::default(),
+                    notes: Arc::new(|_| ()),
+                    cancel: CancellationToken::new(),
+                };
+                anyhow::Ok(toolset.component.call(call).await)
+            })?;
+            if round > 0 {
+                ours.add(started.elapsed());
+            }
+            ensure!(matches!(&finished.outcome, Outcome::Returned(text) if text == "285\n"), "{:?}", finished.outcome);
+        }
+        if has_python {
+            let time = forked()?;
+            if round > 0 {
+                theirs.add(time);
+            }
+        }
+    }
+    compare("`python3 -c` in the shell of a run", &mut ours, &mut theirs, has_python);
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Python under attack: escapes, bombs and leaks of state, a row each, with its benign twin. The classes are those that programs in
+//! JavaScript are tried with (`code.rs`).
+
+use std::time::Duration;
+
+use runtime::{CodeErrorCode, Limits, Program};
+use tests::block_on;
+use tokio_util::sync::CancellationToken;
+
+use super::{engine, program, run, value};
+
+/// An attempt to leave, a program that looks alike, and the value of that.
+const ESCAPES: &[(&str, &str, &str)] = &[
+    ("f = lambda: 0\nf.__globals__['__builtins__']['open']('/etc/passwd')", "f = lambda: 4\nf()", "4"),
+    ("f = lambda: 0\nf.__builtins__['open']('/etc/passwd')", "f = lambda: 4\nf.__builtins__['len']('abcd')", "4"),
+    (
+        "import sys\nf = sys._getframe()\nwhile f.f_back: f = f.f_back\nf.f_globals['os'].listdir('/')",
+        "import sys\nsys._getframe().f_lineno",
+        "2",
+    ),
+    (
+        "import gc\n[o for o in gc.get_objects() if getattr(o, '__name__', '') == 'FileIO'][0]('/etc/passwd')",
+        "import gc\ngc.collect() >= 0",
+        "true",
+    ),
+    (
+        "import importlib, os\nimportlib.reload(os).listdir('/')",
+        "import importlib\nimportlib.import_module('json').dumps([1])",
+        "\"[1]\"",
+    ),
+    (
+        "import pickle\npickle.loads(b\"cos\\nsystem\\n(S'id'\\ntR.\")",
+        "import pickle\npickle.loads(pickle.dumps([1]))",
+        "[1]",
+    ),
+    (
+        "import marshal\neval(marshal.loads(marshal.dumps(compile(\"__import__('posix').open('/etc/passwd', 0)\", 'x', 'eval'))))",
+        "import marshal\neval(marshal.loads(marshal.dumps(compile('1 + 1', 'x', 'eval'))))",
+        "2",
+    ),
+    ("eval('__import__(\"os\").system(\"id\")')", "eval('1 + 1')", "2"),
+    ("import _ctypes", "import struct\nstruct.unpack('<H', b'\\x01\\x00')", "[1]"),
+    ("open('/proc/self/environ').read()", "import io\nio.StringIO('a').read()", "\"a\""),
+    (
+        "import http.client\nhttp.client.HTTPConnection('example.com').request('GET', '/')",
+        "from http import HTTPStatus\nHTTPStatus.OK.value",
+        "200",
+    ),
+    (
+        "import asyncio\nawait asyncio.open_connection('1.1.1.1', 53)",
+        "import asyncio\nawait asyncio.gather(asyncio.sleep(1, 1), asyncio.sleep(2, 2))",
+        "[1, 2]",
+    ),
+    (
+        "import smtplib\nsmtplib.SMTP('1.1.1.1')",
+        "from email.message import EmailMessage\nm = EmailMessage()\nm['To'] = 'a@b.example'\nm['To']",
+        "\"a@b.example\"",
+    ),
+    ("import os\nos.posix_spawn('/bin/id', ['id'], {})", "import shlex\nshlex.split('a \"b c\"')", "[\"a\", \"b c\"]"),
+    (
+        "import multiprocessing\nmultiprocessing.Process(target=print).start()",
+        "from concurrent.futures import ThreadPoolExecutor\nlist(ThreadPoolExecutor().map(abs, [-1, 2]))",
+        "[1, 2]",
+    ),
+    ("import tempfile\ntempfile.TemporaryFile()", "import io\nio.BytesIO(b'x').getvalue()", "\"x\""),
+    ("import shutil\nshutil.rmtree('/')", "import posixpath\nposixpath.basename('/a/b')", "\"b\""),
+    (
+        "import zipfile\nzipfile.ZipFile('/etc/x.zip')",
+        "import io, zipfile\nb = io.BytesIO()\nwith zipfile.ZipFile(b, 'w') as z:\n    z.writestr('a', 'x')\nzipfile.ZipFile(b).namelist()",
+        "[\"a\"]",
+    ),
+    ("import sys\nsys.modules['os'].execv('/bin/sh', ['sh'])", "import sys\n'os' in sys.modules", "true"),
+    ("import os\nos.putenv('A', '1')", "import os\nos.environ.get('A')", "null"),
+    ("import signal, os\nos.kill(os.getpid(), signal.SIGKILL)", "import signal\nsignal.SIGKILL.value", "9"),
+    ("import os\nos._exit(0)", "import sys\nsys.exit(0)", "null"),
+    ("import ctypes.util", "import math\nmath.isqrt(17)", "4"),
+];
+
+/// A program that takes without end, a modest one, and the value of that.
+const BOMBS: &[(&str, &str, &str)] = &[
+    ("s = 'x'\nwhile True:\n    s += s", "'x' * 3", "\"xxx\""),
+    ("d = {}\nwhile True:\n    d[len(d)] = 'x' * 1000", "len({n: n for n in range(9)})", "9"),
+    ("sum(iter(int, 1))", "sum(iter([0, 1, 2].pop, 0))", "3"),
+    (
+        "import itertools\nlist(itertools.count())",
+        "import itertools\nlist(itertools.islice(itertools.count(), 3))",
+        "[0, 1, 2]",
+    ),
+    (
+        "import asyncio\nwhile True:\n    await asyncio.sleep(0)",
+        "import asyncio\nawait asyncio.sleep(9, 'slept')",
+        "\"slept\"",
+    ),
+    (
+        "while True:\n    try:\n        raise KeyError\n    except BaseException:\n        pass",
+        "try:\n    raise KeyError\nexcept KeyError:\n    x = 1\nx",
+        "1",
+    ),
+    ("'%0999999999d' % 1", "'%05d' % 1", "\"00001\""),
+    ("int('9' * 10_000_000)", "int('9' * 9)", "999999999"),
+    ("import time\nwhile True:\n    time.sleep(3600)", "import time\ntime.sleep(3600)", "null"),
+    (
+        "import xml.etree.ElementTree as e\ne.fromstring('<!DOCTYPE a [<!ENTITY a \"aaaaaaaaaa\">' + ''.join(f'<!ENTITY {chr(98 + n)} \"{f\"&{chr(97 + n)};\" * 10}\">' for n in range(9)) + ']><a>&j;</a>')",
+        "import xml.etree.ElementTree as e\ne.fromstring('<a>x</a>').text",
+        "\"x\"",
+    ),
+    ("compile('-' * 100_000 + '1', 'x', 'eval')", "eval('-' * 4 + '1')", "1"),
+    ("while True:\n    print('x' * 10_000)", "print('x')\n1", "1"),
+    ("x = []\nfor _ in range(100_000):\n    x = [x]\nrepr(x)", "repr([[[]]])", "\"[[[]]]\""),
+    (
+        "import threading\nthreading.Lock().acquire() and threading.Event().wait()",
+        "import threading\nthreading.Lock().acquire()",
+        "true",
+    ),
+    (
+        "import functools\nfunctools.reduce(lambda a, _: a * a, range(99), 3)",
+        "import functools\nfunctools.reduce(lambda a, n: a * n, [1, 2, 3])",
+        "6",
+    ),
+    (
+        "import difflib\ndifflib.SequenceMatcher(None, 'ab' * 9000, 'ba' * 9000).get_opcodes()\nwhile True: pass",
+        "import difflib\ndifflib.get_close_matches('aple', ['apple'])",
+        "[\"apple\"]",
+    ),
+    (
+        "class A:\n    def __getattr__(self, n):\n        return getattr(self, n)\nA().x",
+        "class A:\n    def __getattr__(self, n):\n        return n\nA().x",
+        "\"x\"",
+    ),
+    ("[0] * (1 << 40)", "[0] * 2", "[0, 0]"),
+    ("memoryview(bytearray(1 << 30))", "len(memoryview(bytearray(8)))", "8"),
+];
+
+/// A program that changes the interpreter, and one whose value shows the change in the same instance.
+const LEAKS: &[(&str, &str)] = &[
+    ("import sys\nsys.path.append('/leak')", "import sys\nsys.path"),
+    ("import warnings\nwarnings.simplefilter('error')", "import warnings\nlen(warnings.filters)"),
+    ("import decimal\ndecimal.getcontext().prec = 3", "import decimal\nstr(decimal.Decimal(1) / 3)"),
+    ("import gc\ngc.disable()", "import gc\ngc.isenabled()"),
+    (
+        "import logging\nlogging.getLogger().addHandler(logging.NullHandler())",
+        "import logging\nlen(logging.getLogger().handlers)",
+    ),
+    ("import logging\nlogging.disable(50)", "import logging\nlogging.root.manager.disable"),
+    ("import sys\nsys.set_int_max_str_digits(0)", "import sys\nsys.get_int_max_str_digits()"),
+    ("import sys\nsys.argv.append('leak')", "import sys\nsys.argv"),
+    ("import sys\nsys.excepthook = None", "import sys\nsys.excepthook is sys.__excepthook__"),
+    ("import random\nrandom.seed(99)", "import random\nrandom.random()"),
+    ("import time\ntime.sleep(1000)", "import time\nround(time.time())"),
+    ("import string\nstring.ascii_letters = 'leak'", "import string\nlen(string.ascii_letters)"),
+    ("import collections\ncollections.leak = 1", "import collections\nhasattr(collections, 'leak')"),
+    ("import locale\nlocale.str = None", "import locale\ncallable(locale.str)"),
+    ("import re\nre.compile = None", "import re\ncallable(re.compile)"),
+    ("import builtins\nbuiltins.len = lambda x: 7", "len([])"),
+    (
+        "import contextvars\nc = contextvars.ContextVar('c')\nt = c.set(1)",
+        "import contextvars\nlen(contextvars.copy_context())",
+    ),
+    ("import asyncio\nasyncio.sleep = None", "import asyncio\ncallable(asyncio.sleep)"),
+    ("import atexit\natexit.register(print, 'leak')", "import atexit\natexit._ncallbacks()"),
+    ("class Leak: pass", "[k.__name__ for k in object.__subclasses__()].count('Leak')"),
+    ("import linecache\nlinecache.cache['leak'] = 1", "import linecache\n'leak' in linecache.cache"),
+    ("import uuid\nuuid.NAMESPACE_DNS = 1", "import uuid\nstr(uuid.NAMESPACE_DNS)"),
+];
+
+#[test]
+fn no_way_leads_out_of_the_isolated_engine() {
+    let Some(sandbox) = engine(false) else { return };
+    for (attack, twin, expected) in ESCAPES {
+        let report = run(sandbox, attack);
+        let error = report.outcome.expect_err(attack);
+        assert_eq!(error.code, CodeErrorCode::Error, "{attack}: {error}");
+        assert!(report.requests.is_empty(), "{attack}");
+        assert_eq!(value(sandbox, twin), *expected, "{twin}");
+    }
+}
+
+#[test]
+fn a_program_without_end_or_measure_ends_alone() {
+    let Some(sandbox) = engine(false) else { return };
+    for (attack, twin, expected) in BOMBS {
+        let started = std::time::Instant::now();
+        let hurried = Program { timeout: Duration::from_millis(500), ..program(attack) };
+        let report = block_on(sandbox.execute(&hurried, &Limits::default(), &CancellationToken::new()));
+        let error = report.outcome.expect_err(attack);
+        let codes = [CodeErrorCode::Timeout, CodeErrorCode::Limit, CodeErrorCode::Error];
+        assert!(codes.contains(&error.code), "{attack}: {error}");
+        assert!(started.elapsed() < tests::AT_ONCE, "{attack}: {:?}", started.elapsed());
+        assert!(report.usage.peak_memory_bytes <= Limits::default().memory_bytes, "{attack}");
+        assert!(report.console.len() <= 8 * 1024, "{attack}");
+        assert_eq!(value(sandbox, twin), *expected, "{twin}");
+    }
+    let hurried = Program { timeout: Duration::from_millis(100), ..program("while True: pass") };
+    let error = block_on(sandbox.execute(&hurried, &Limits::default(), &CancellationToken::new())).outcome.unwrap_err();
+    assert_eq!(error.to_string(), "EXECUTION_TIMEOUT: code exceeded its limit of 100 ms");
+}
+
+#[test]
+fn a_change_of_the_interpreter_ends_with_its_program() {
+    let Some(sandbox) = engine(false) else { return };
+    for (change, look) in LEAKS {
+        let fresh = value(sandbox, look);
+        assert!(run(sandbox, change).outcome.is_ok(), "{change}");
+        assert_eq!(value(sandbox, look), fresh, "{change}");
+        // The look would see it.
+        assert_ne!(value(sandbox, &format!("{change}\n{look}")), fresh, "{change}");
+    }
+}
+
+#[test]
+fn fuel_is_limited_and_counted() {
+    let Some(sandbox) = engine(false) else { return };
+    let limits = Limits { fuel: 100_000, ..Limits::default() };
+    let report = block_on(sandbox.execute(&program("while True: pass"), &limits, &CancellationToken::new()));
+    assert_eq!(report.outcome.unwrap_err().to_string(), "EXECUTION_LIMIT: `fuel` is limited to 100000");
+    let report = run(sandbox, "1");
+    assert!(report.usage.fuel > 0 && report.usage.peak_memory_bytes > 0, "{:?}", report.usage);
+    assert!(run(sandbox, "sum(range(100_000))").usage.fuel > report.usage.fuel);
+}
+
+#[test]
+fn hostile_sources_get_an_answer() {
+    let Some(sandbox) = engine(false) else { return };
+    let long = "x".repeat((1 << 20) + 1);
+    assert_eq!(run(sandbox, &long).outcome.unwrap_err().code, CodeErrorCode::Limit);
+    let nested = format!("{}1{}", "[".repeat(20_000), "]".repeat(20_000));
+    for source in [
+        "\0",
+        "\u{feff}1",
+        "return }",
+        "'''",
+        "if x:\n\t1\n        2",
+        "# -*- coding: utf-7 -*-\n+AGEAYg-",
+        "\u{202e}x = 1",
+        "__returned__(1)",
+        "raise __returned__",
+        "x\r\n\r1",
+        "(lambda: 0).__code__.replace(co_code=bytes([100, 255] * 2))",
+        "exec((lambda: 0).__code__.replace(co_code=bytes([255, 255] * 4)))",
+        &nested,
+    ] {
+        run(sandbox, source);
+        assert_eq!(value(sandbox, "1 + 1"), "2", "after {source:?}");
+    }
+}
+
+#[test]
+fn a_program_is_cancelled_and_ends_no_other() {
+    let Some(sandbox) = engine(false) else { return };
+    let (patient, cancel) = (program("sum(n for n in range(300_000))"), CancellationToken::new());
+    let endless = Program { timeout: Duration::from_secs(30), ..program("while True: pass") };
+    let (limits, never) = (Limits::default(), CancellationToken::new());
+    let (cancelled, other) = block_on(async {
+        tokio::join!(sandbox.execute(&endless, &limits, &cancel), async {
+            // The other one ends first, and then the endless one is cancelled.
+            let other = sandbox.execute(&patient, &limits, &never).await;
+            cancel.cancel();
+            other
+        })
+    });
+    assert_eq!(cancelled.outcome.unwrap_err().code, CodeErrorCode::Cancelled);
+    assert_eq!(other.outcome.unwrap().json, "44999850000");
+}

@@ -1,0 +1,175 @@
+//! Tools that are wrong in each typical way (SPEC HOST-9): a row for each, with the words of the fault and of the fix. Each stands
+//! beside a right twin.
+
+use std::fs;
+use std::path::Path;
+
+use tests::binary::{Ended, Motor};
+use tests::hostile_guest;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const SCHEMA: &str = r#"{"type":"object"}"#;
+const ONE: &str = "(component (core module $m (func (export \"f\") (result i32) i32.const 1)) (core instance $i \
+                   (instantiate $m)) (func (export \"one\") (result u32) (canon lift (core func $i \"f\"))))";
+
+/// A component that imports an interface and exports one function.
+fn importing(interface: &str) -> Vec<u8> {
+    let text = format!(
+        "(component (import \"{interface}\" (instance (export \"f\" (func)))) \
+         (core module $m (func (export \"f\") (result i32) i32.const 1)) (core instance $i (instantiate $m)) \
+         (func (export \"one\") (result u32) (canon lift (core func $i \"f\"))))"
+    );
+    wat::parse_str(text).unwrap()
+}
+
+/// A component of the world `tool` that offers `t` with this schema of its parameters. A call of it does `body`.
+fn tool(schema: &str, body: &str) -> Vec<u8> {
+    // The records of the canonical ABI, in little-endian words: a list of one description, its name, description and schema, and
+    // no output schema and effects; then the result of a call, the text `t`.
+    let words = |words: &[usize]| -> String {
+        let bytes = words.iter().flat_map(|word| u32::try_from(*word).unwrap().to_le_bytes());
+        bytes.map(|byte| format!("\\{byte:02x}")).collect()
+    };
+    let quoted = schema.replace('\\', "\\\\").replace('"', "\\22");
+    let text = format!(
+        "(module (memory (export \"memory\") 2) \
+         (func (export \"cabi_realloc\") (param i32 i32 i32 i32) (result i32) i32.const 65536) \
+         (data (i32.const 16) \"{list}\") (data (i32.const 64) \"{description}\") (data (i32.const 128) \"{result}\") \
+         (data (i32.const 256) \"t\") (data (i32.const 512) \"{quoted}\") \
+         (func (export \"motor:host/tools@0.1.1#list\") (result i32) i32.const 16) \
+         (func (export \"motor:host/tools@0.1.1#call\") (param i32 i32 i32 i32 i32 i32 i32 i64 i32 i32) (result i32) {body}))",
+        list = words(&[64, 1]),
+        description = words(&[256, 1, 256, 1, 512, schema.len(), 0, 0, 0, 0, 0]),
+        result = words(&[0, 256, 1, 0, 0]),
+    );
+    let mut module = wat::parse_str(text).unwrap();
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit")).unwrap();
+    let world = resolve.select_world(&[package], Some("tool")).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
+}
+
+#[track_caller]
+fn says(name: &str, ended: &Ended, words: &[&str]) {
+    assert_ne!(ended.code, Some(0), "{name}: {ended:?}");
+    for word in words {
+        assert!(ended.stderr.contains(word), "{name}: {word:?} is not said: {ended:?}");
+    }
+}
+
+#[test]
+fn a_wrong_component_gets_an_error_that_names_the_fix() {
+    let motor = Motor::new();
+    let no_list = "(component (instance $tools) (export \"motor:host/tools@0.1.1\" (instance $tools)))";
+    let guest = |path: &str| fs::read(tests::target_directory().join("guests").join(path)).unwrap();
+    let panics = tool(SCHEMA, "unreachable");
+    let rate = guest("exchange-rate.wasm");
+    let currencies: &[&str] = &["exchange_rate", r#"{"from":"EUR","to":"USD"}"#];
+    for (name, bytes, call, words) in [
+        (
+            "schema-not-json",
+            tool("{", "unreachable"),
+            &[][..],
+            &["parameters schema of `t` is not JSON", "JSON Schema"][..],
+        ),
+        (
+            "schema-no-object",
+            tool("7", "unreachable"),
+            &[],
+            &["not a JSON object", r#"`{"type":"object","properties":{}}`"#],
+        ),
+        ("panic", panics, &["t", "{}"], &["trap:", "unreachable", "return an error of the tool"]),
+        (
+            "wrong-world",
+            guest("bundled/reflector.wasm"),
+            &[],
+            &["of the world `reflector`", "build it for the world `tool`"],
+        ),
+        (
+            "wrong-world",
+            guest("bundled/reflector.wasm"),
+            &["t", "{}"],
+            &["does not export `motor:host/tools`", "build it for"],
+        ),
+        (
+            "no-export",
+            wat::parse_str(no_list).unwrap(),
+            &[],
+            &["does not have export `list`", "export all of it", "wit/tools.wit"],
+        ),
+        ("too-new", importing("motor:host/log@0.2.0"), &[], &["0.2.0", "speaks 0.1", "rebuild against its `wit/`"]),
+        ("undeclared", rate, currencies, &["denied:", "api.frankfurter.dev", "ask the user for access"]),
+        ("not-offered", importing("wasi:nn/graph@0.2.0"), &[], &["wasi:nn/graph", "does not offer"]),
+        ("sockets", importing("wasi:sockets/tcp@0.2.6"), &[], &["wasi:sockets", "leave out", "std::net"]),
+        ("wasi-3", importing("wasi:io/streams@0.3.0"), &[], &["0.3.0", "build it for `wasm32-wasip2`"]),
+        ("core", wat::parse_str("(module)").unwrap(), &[], &["core module", "wasm32-wasip2"]),
+        ("nothing", wat::parse_str("(component)").unwrap(), &[], &["offers no tools", "build it for the world `tool`"]),
+        ("twice", hostile_guest("bad-descriptions"), &[], &["offers `twice` twice"]),
+    ] {
+        let file = motor.file(&format!("{name}.wasm"), bytes);
+        let ended = motor.run(&[&["call", file.to_str().unwrap()][..], call].concat());
+        says(name, &ended, words);
+    }
+    // The twins of all of them.
+    let right = motor.file("right.wasm", wat::parse_str(ONE).unwrap());
+    assert_eq!(motor.stdout(&["call", right.to_str().unwrap(), "one"]), "1\n");
+    let right = motor.file("right-world.wasm", tool(SCHEMA, "i32.const 128"));
+    assert_eq!(motor.stdout(&["call", right.to_str().unwrap(), "t", "{}"]), "t\n");
+    assert!(motor.stdout(&["call", right.to_str().unwrap()]).contains('t'));
+}
+
+#[test]
+fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
+    let motor = Motor::new().env("PATH", "/nowhere");
+    let build = |language: &str| {
+        let directory = motor.directory().join(language);
+        let directory = directory.to_str().unwrap();
+        motor.run(&["new", "skill", "greeter", "--lang", language, "--dir", directory]).succeeded();
+        motor.run(&["build", directory])
+    };
+    for (language, words) in [
+        ("rust", ["the Rust compiler is not installed", "rustup"]),
+        ("python", ["componentize-py is not installed", "pip install componentize-py=="]),
+        ("js", ["jco is not installed", "npm install"]),
+        ("c", ["zig or wasm-tools is not installed", "pip install ziglang=="]),
+    ] {
+        says(language, &build(language), &words);
+    }
+}
+
+#[test]
+fn a_wrong_project_gets_an_error_that_names_the_fix() {
+    let motor = Motor::new();
+    motor.run(&["new", "tool", "greeter"]).succeeded();
+    for (arguments, code, words) in [
+        (&["new", "tool", "other", "--lang", "cobol"][..], 2, &["scaffolds for rust, python, js, c"][..]),
+        (&["new", "tool", "Greeter"], 2, &["lower case"]),
+        (&["new", "tool", "greeter"], 2, &["another name"]),
+        (&["build", "."], 1, &["not a project", "motor new tool"]),
+        (&["pack", "greeter"], 1, &["no built component", "`motor build"]),
+        (&["test", "greeter", "--no-build"], 1, &["no built component", "`motor build"]),
+        (&["test", "greeter", "--only", "nothing"], 1, &["there are no cases", "motor test --bless"]),
+    ] {
+        motor.run(arguments).refused(code, words);
+    }
+}
+
+/// The interfaces as a package: another package resolves against its text, and its binary form is one that tools read.
+#[test]
+fn the_interfaces_are_a_package_that_others_depend_on() {
+    let motor = Motor::new();
+    let text = motor.stdout(&["wit"]);
+    let mut resolve = Resolve::default();
+    resolve.push_str("motor-host.wit", &text).unwrap();
+    let user = resolve.push_str("user.wit", "package a:b; world w { include motor:host/tool@0.1.1; }").unwrap();
+    assert!(resolve.select_world(&[user], None).is_ok());
+    let file = motor.directory().join("motor-host.wasm");
+    let wrote = motor.json(&["wit", "--binary", file.to_str().unwrap()]);
+    assert_eq!(wrote["path"], file.to_str().unwrap());
+    let decoded = wit_parser::decoding::decode(&fs::read(file).unwrap()).unwrap();
+    let package = &decoded.resolve().packages[decoded.package()];
+    assert_eq!(package.name.to_string(), "motor:host@0.1.1");
+    motor.run(&["wit", "--binary", "/nowhere/a.wasm"]).refused(1, &["cannot write `/nowhere/a.wasm`"]);
+}
