@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use tests::binary::{Motor, program_file};
 use tests::model_server::ModelServer;
+use tests::network::{Reply, Site};
 use tests::{block_on, report};
 
 const PAGE: &str = include_str!("../../docs/authoring.md");
@@ -84,6 +85,10 @@ fn the_page_leads_from_nothing_to_an_approved_tool() {
             let all = format!("{stdout}{stderr}");
             assert!(!line.starts_with(command) || all.contains(said), "{line}: {said:?} is not said: {all}");
         }
+    }
+    for again in ["", " --case greets"] {
+        let ended = shell(&motor, &model, &format!("motor dev greeter --once{again}"));
+        assert!(text(&ended.stdout).contains("hello, Ada"), "{again}: {}", text(&ended.stderr));
     }
     let trace = motor.json(&["task", "status"]);
     assert_eq!(trace["steps"][0]["toolCalls"][0]["result"]["output"], "hello, Ada", "{trace:#}");
@@ -182,6 +187,62 @@ fn a_recorded_site_answers_only_what_was_recorded() {
     fs::write(project.join("sites/broken.json"), r#"[{"request": {"url": "a"}, "response": {}}]"#).unwrap();
     case(&of("USD", "broken"));
     test(&[]).refused(2, &["sites/broken.json", "exchange 1", "a site is"]);
+}
+
+/// A project around the bundled `fetch`, and a server on this machine: `motor test --record` asks it once, and later tests have
+/// the recording. No credential is sent for one.
+#[test]
+fn what_a_recorded_site_lacks_is_asked_of_the_real_server_once() {
+    let page = Reply::Whole {
+        status: 200,
+        headers: vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("x-total".to_owned(), "2".to_owned()),
+        ],
+        body: br#"{"items":[1,2]}"#.to_vec(),
+    };
+    let picture = Reply::Whole { status: 200, headers: Vec::new(), body: vec![0xff, 0xd8] };
+    let server = block_on(Site::start()).with("/items", page).with("/picture", picture);
+    let motor = Motor::new();
+    motor.configure(&format!("[network]\nprivate = [\"{}\"]\n", server.address()));
+    let project = motor.directory().join("reader");
+    fs::create_dir_all(project.join("build")).unwrap();
+    fs::create_dir(project.join("cases")).unwrap();
+    let about = "kind = \"tool\"\nname = \"reader\"\nlanguage = \"rust\"\ndescription = \"Reads.\"\n";
+    fs::write(project.join("motor-project.toml"), about).unwrap();
+    let component = tests::target_directory().join("guests/bundled/fetch.wasm");
+    fs::copy(component, project.join("build/reader.wasm")).unwrap();
+    let shown = project.to_str().unwrap();
+    let case = |arguments: Value, credentials: Value| {
+        let domains = [server.address().to_string()];
+        let case = json!({ "tool": "fetch", "arguments": arguments, "domains": domains, "site": "items", "credentials": credentials });
+        fs::write(project.join("cases/items.json"), case.to_string()).unwrap();
+    };
+    let test = |more: &[&str]| motor.run(&[&["test", "--no-build", shown][..], more].concat());
+
+    case(json!({ "url": server.url("/items") }), json!({}));
+    test(&["--bless"]).refused(1, &["sites/items.json"]);
+    let ended = test(&["--record", "--bless"]);
+    assert!(ended.succeeded().stderr.contains("recorded 1 new in `sites/items.json`"), "{ended:?}");
+    let site: Value = serde_json::from_slice(&fs::read(project.join("sites/items.json")).unwrap()).unwrap();
+    assert_eq!(site[0]["request"], json!({ "url": server.url("/items") }));
+    let response = &site[0]["response"];
+    assert_eq!(response["body"], json!({ "items": [1, 2] }), "{site:#}");
+    assert_eq!((&response["headers"]["x-total"], &response["status"]), (&json!("2"), &json!(200)), "{site:#}");
+    for more in [&[][..], &["--record"]] {
+        test(more).succeeded();
+    }
+    assert_eq!(server.requests().len(), 1, "what is recorded is not asked again");
+
+    let with_key = json!({ "url": server.url("/items?n=2"), "headers": { "authorization": "<credential:key>" } });
+    case(with_key, json!({ "key": "a-value-for-the-test" }));
+    let ended = test(&["--record"]);
+    assert!(ended.stdout.contains("no credential is sent to record a response"), "{ended:?}");
+    case(json!({ "url": server.url("/picture") }), json!({}));
+    test(&["--record"]).refused(2, &["sites/items.json", "is not text, and cannot be recorded"]);
+    assert_eq!(server.requests().len(), 2);
+    let after: Value = serde_json::from_slice(&fs::read(project.join("sites/items.json")).unwrap()).unwrap();
+    assert_eq!(after, site);
 }
 
 /// Copies a directory, without its built files.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base::{ContentHash, CredentialName, Refusal, RefusalCode, Secret, excerpt};
 use motor::Preparing;
-use network::{Gate, NetworkConfig, Policy, RecordedSite, RunNetwork, Taint};
+use network::{Gate, NetworkConfig, Policy, RecordedSite, Recorder, RunNetwork, Taint};
 use runtime::inspect::{Export, Import};
 use runtime::{
     Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NoteSink, Outcome, Runtime,
@@ -77,26 +77,56 @@ pub struct CallRequest {
     pub cancel: CancellationToken,
 }
 
-/// The web of a test: nothing leaves this machine.
+/// The web of a test: nothing leaves this machine, unless it is recorded.
 #[derive(Debug, Clone)]
 pub struct RecordedCall {
     /// File of the recorded site.
     pub site: PathBuf,
     /// Credentials that are granted for the call's domains, by name, with values for the test.
     pub credentials: BTreeMap<String, String>,
+    /// Collects the responses of real servers to requests that the site lacks. Default none: those are refused.
+    pub recorder: Option<Recorder>,
 }
 
 impl RecordedCall {
     fn site(&self) -> Result<RecordedSite, Refusal> {
-        let shown = self.site.display();
-        let text = read(&self.site, MAX_SITE_BYTES)?;
-        let parsed =
-            String::from_utf8(text).map_err(|error| error.to_string()).and_then(|text| RecordedSite::parse(&text));
-        parsed.map_err(|error| {
-            Refusal::new(RefusalCode::InvalidRequest, format!("`{shown}`: {error}")).with_remedy(
+        let site = RecordedSite::parse(&self.text()?).map_err(|error| {
+            self.invalid(&error).with_remedy(
                 "a site is `[{\"request\": {\"url\": …}, \"response\": {\"status\": 200, \"headers\": {…}, \"body\": …}}]`",
             )
+        })?;
+        Ok(match &self.recorder {
+            None => site,
+            Some(recorder) => site.recording(recorder.clone()),
         })
+    }
+
+    /// The text of the file. One that is about to be recorded may be missing.
+    fn text(&self) -> Result<String, Refusal> {
+        match read(&self.site, MAX_SITE_BYTES) {
+            Err(missing) if missing.code == RefusalCode::NotFound && self.recorder.is_some() => Ok("[]".to_owned()),
+            read => String::from_utf8(read?).map_err(|error| self.invalid(&error.to_string())),
+        }
+    }
+
+    /// Adds the responses that were recorded to the file of the site. Returns their number.
+    ///
+    /// # Errors
+    /// If a response cannot be recorded, or the file cannot be written.
+    pub fn save(&self) -> Result<usize, Refusal> {
+        let Some(recorder) = &self.recorder else { return Ok(0) };
+        let Some((count, text)) = recorder.added_to(&self.text()?).map_err(|error| self.invalid(&error))? else {
+            return Ok(0);
+        };
+        let parent = self.site.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&self.site, text)).map_err(|error| {
+            Refusal::new(RefusalCode::StorageFailed, format!("cannot write `{}`: {error}", self.site.display()))
+        })?;
+        Ok(count)
+    }
+
+    fn invalid(&self, error: &str) -> Refusal {
+        Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {error}", self.site.display()))
     }
 
     fn secrets(&self, domains: &[String]) -> Result<RunSecrets, Refusal> {

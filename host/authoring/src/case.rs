@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::Project;
 
 /// A call, and the expected result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// Name of the file without `.json`.
@@ -80,6 +80,18 @@ pub enum Verdict {
     Failed(String),
 }
 
+/// The case of a project with this name, without `.json`.
+///
+/// # Errors
+/// If there is none, or it cannot be read.
+pub fn case(project: &Project, name: &str) -> Result<Case, Refusal> {
+    let found = cases(project, Some(name))?.into_iter().find(|case| case.name == name);
+    found.ok_or_else(|| {
+        let reason = format!("there is no case `{name}` in `{}`", project.cases().display());
+        Refusal::new(RefusalCode::NotFound, reason).with_remedy("name one of its files, without `.json`")
+    })
+}
+
 /// The cases of a project, by name; only those whose names contain `filter`, if it is given.
 ///
 /// # Errors
@@ -134,6 +146,12 @@ fn is_below(path: &str) -> bool {
 }
 
 impl Case {
+    /// A call without files, network and expectation.
+    #[must_use]
+    pub fn of_call(tool: String, arguments: Value) -> Self {
+        Self { tool, arguments, ..Self::default() }
+    }
+
     /// Writes its files to a workspace.
     ///
     /// # Errors

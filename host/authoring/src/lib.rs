@@ -14,7 +14,7 @@ mod sdk;
 mod sources;
 mod toolchain;
 
-pub use case::{Case, Expected, Observed, Verdict, cases};
+pub use case::{Case, Expected, Observed, Verdict, case, cases};
 pub use pack::{PackedSkill, ToolLine, pack};
 pub use package::{encoded_interfaces, interfaces};
 pub use project::{Kind, Language, Project};

@@ -22,6 +22,7 @@ use vault::{RunSecrets, ScrubStream};
 
 use crate::budget::CallBudget;
 use crate::connect::GateConnection;
+use crate::recorded::Recording;
 use crate::trace::OpenTrace;
 use crate::values::Collector;
 use crate::{GateError, RequestBody};
@@ -107,11 +108,12 @@ pub(crate) struct ScrubbedBody {
     feed: BodyFeed,
 }
 
-/// Adds the parts of a response that the guest is given to the run's record of values. A collector that is dropped with it
-/// remembers the parts so far.
+/// Adds the parts of a response that the guest is given to the run's record of values, and to a recording. A collector that is
+/// dropped with it remembers the parts so far.
 pub(crate) struct BodyFeed {
     pub(crate) collector: Option<Collector>,
     pub(crate) content_type: Option<String>,
+    pub(crate) recording: Option<Recording>,
 }
 
 impl BodyFeed {
@@ -119,11 +121,17 @@ impl BodyFeed {
         if let Some(collector) = &mut self.collector {
             collector.piece(self.content_type.as_deref(), piece);
         }
+        if let Some(recording) = &mut self.recording {
+            recording.piece(piece);
+        }
     }
 
     fn end(&mut self) {
         if let Some(collector) = self.collector.take() {
             collector.end();
+        }
+        if let Some(recording) = self.recording.take() {
+            recording.end();
         }
     }
 }

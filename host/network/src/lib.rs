@@ -52,7 +52,7 @@ pub use get::{GetError, Got, get};
 pub use headers::reads;
 pub use pattern::{InvalidPattern, Pattern};
 pub use policy::{Asks, Grant, Needed, Policy, Seen};
-pub use recorded::RecordedSite;
+pub use recorded::{RecordedSite, Recorder};
 pub use run::{RunExchange, RunNetwork, WeakRunNetwork};
 pub use shape::{InvalidShape, Shape};
 pub use stage::{Delivered, Delivery, HeldHeader, HeldWrite, MAX_KEPT_RESPONSE_BYTES, NotHeld, Stage, deliver};

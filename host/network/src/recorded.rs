@@ -1,7 +1,9 @@
 //! A recorded site: responses in place of servers, so that tests of tools give the same result each time, offline.
 //!
 //! Everything of the gate but the look-up of names and the connection is as for a real request: policy, credentials, taint,
-//! limits, scrubbing. A request without a recorded response is refused, never sent.
+//! limits, scrubbing. A request without a recorded response is refused, never sent, unless the site is being recorded.
+
+mod recorder;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,12 +20,19 @@ use crate::connect::GateConnection;
 use crate::target::{Target, shown};
 use crate::{BlockReason, Rule};
 
+pub use recorder::Recorder;
+pub(crate) use recorder::Recording;
+
 /// Headers of a response that the recording sets itself.
 const OWN_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION];
 
 /// Requests with their responses.
 #[derive(Debug, Clone)]
-pub struct RecordedSite(Vec<RecordedExchange>);
+pub struct RecordedSite {
+    exchanges: Vec<RecordedExchange>,
+    /// Real servers have the responses that are missing, and this is given them.
+    recorder: Option<Recorder>,
+}
 
 #[derive(Debug, Clone)]
 struct RecordedExchange {
@@ -80,35 +89,57 @@ impl RecordedSite {
         let read = |(index, stored)| {
             RecordedExchange::read(stored).map_err(|reason| format!("exchange {}: {reason}", index + 1))
         };
-        stored.into_iter().enumerate().map(read).collect::<Result<_, _>>().map(Self)
+        let exchanges = stored.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { exchanges, recorder: None })
     }
 
-    /// A connection that has the response to this request: the first that was recorded for it.
+    /// Asks the real servers for what is missing from now on, and collects their responses. Requests with credentials are
+    /// refused all the same.
+    #[must_use]
+    pub fn recording(self, recorder: Recorder) -> Self {
+        Self { recorder: Some(recorder), ..self }
+    }
+
+    /// A connection that has the response to this request: the first that was recorded for it. None if the real server is to be
+    /// asked.
     ///
     /// # Errors
-    /// If none was recorded.
+    /// If none was recorded, and the server may not be asked.
     pub(crate) fn connect(
         &self,
         method: &Method,
         target: &Target,
         body: &[u8],
-    ) -> Result<Box<dyn GateConnection>, BlockReason> {
-        let fits = |exchange: &&RecordedExchange| {
+        has_credentials: bool,
+    ) -> Result<Option<Box<dyn GateConnection>>, BlockReason> {
+        if let Some(RecordedExchange { response, .. }) = self.find(method, target, body) {
+            return Ok(Some(Box::new(Replay { response: response.clone(), waiting: Some(None) })));
+        }
+        let remedy = match (&self.recorder, has_credentials) {
+            (Some(_), false) => return Ok(None),
+            (Some(_), true) => "add it to the file of the site by hand: no credential is sent to record a response",
+            (None, _) => "add the request with its response to the file of the site, or mend the request",
+        };
+        Err(BlockReason {
+            rule: Rule::NotRecorded,
+            asked: target.authority(),
+            reason: format!("the recorded site has no response to `{method}` `{target}`"),
+            remedy: remedy.to_owned(),
+        })
+    }
+
+    /// The recording of this request, if the site is being recorded and lacks it.
+    pub(crate) fn record(&self, method: &Method, target: &Target, body: &Bytes) -> Option<Recording> {
+        let recorder = self.recorder.clone().filter(|_| self.find(method, target, body).is_none())?;
+        Some(Recording::start(recorder, method, target, body))
+    }
+
+    fn find(&self, method: &Method, target: &Target, body: &[u8]) -> Option<&RecordedExchange> {
+        self.exchanges.iter().find(|exchange| {
             exchange.method == *method
                 && exchange.target == *target
                 && exchange.body.as_ref().is_none_or(|it| is(it, body))
-        };
-        match self.0.iter().find(fits) {
-            Some(RecordedExchange { response, .. }) => {
-                Ok(Box::new(Replay { response: response.clone(), waiting: Some(None) }))
-            }
-            None => Err(BlockReason {
-                rule: Rule::NotRecorded,
-                asked: target.authority(),
-                reason: format!("the recorded site has no response to `{method}` `{target}`"),
-                remedy: "add the request with its response to the file of the site, or mend the request".to_owned(),
-            }),
-        }
+        })
     }
 }
 

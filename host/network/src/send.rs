@@ -21,6 +21,7 @@ use crate::admit::{Credentials, RequestAdmission};
 use crate::body::{BodyFeed, Decoder, Http, Patience, ScrubbedBody, described, gather, timeout};
 use crate::budget::CallBudget;
 use crate::connect::GateConnection;
+use crate::recorded::Recording;
 use crate::stage::{not_staged, staged};
 use crate::substitute::{PermittedCredentials, RequestParts, in_clear_text, permit};
 use crate::target::{Scheme, Target};
@@ -99,6 +100,8 @@ impl Exchange<'_> {
             Err(timeout(&target.authority(), connect_deadline.saturating_duration_since(self.started)))
         })?;
 
+        let site = self.call.run.gate().site();
+        let recording = site.and_then(|site| site.record(method, target, &admission.unit.body));
         let mut filled = parts.put_in(&permitted, target, &self.call.request_bytes)?;
         headers::add_of_gate(&mut filled.headers, target).map_err(|_| self.unsendable("the host is no header"))?;
         let pass = admission.pass()?;
@@ -118,7 +121,7 @@ impl Exchange<'_> {
         if response.status() == StatusCode::PARTIAL_CONTENT && !permitted.names().is_empty() {
             return Err(self.protocol("it sends a part (206) where the whole was asked for, with a credential"));
         }
-        self.answer(connection, response, admission.unit.path())
+        self.answer(connection, response, admission.unit.path(), recording)
     }
 
     /// Holds a write, and returns the guest's answer: it has not been sent.
@@ -152,7 +155,10 @@ impl Exchange<'_> {
             if self.target.scheme() == Scheme::Http && !permitted.names().is_empty() {
                 return Err(in_clear_text(permitted.names(), self.target).into());
             }
-            return Ok(site.connect(self.method, self.target, &admission.unit.body)?);
+            let has_credentials = !permitted.names().is_empty();
+            if let Some(replay) = site.connect(self.method, self.target, &admission.unit.body, has_credentials)? {
+                return Ok(replay);
+            }
         }
         let addresses = gate.resolver().addresses(self.target.host()).await?;
         let policy = admission.check()?;
@@ -194,6 +200,7 @@ impl Exchange<'_> {
         connection: Option<Pin<Box<Http>>>,
         response: http::Response<Incoming>,
         path: &str,
+        recording: Option<Recording>,
     ) -> Result<http::Response<ScrubbedBody>, GateError> {
         let secrets = self.call.run.secrets();
         let scrubber = secrets.scrubber();
@@ -215,7 +222,11 @@ impl Exchange<'_> {
         if decoder.is_some() || (has_body && !scrubber.is_empty()) {
             headers.remove(header::CONTENT_LENGTH);
         }
-        let feed = self.feed(&headers, path);
+        let mut feed = self.feed(&headers, path);
+        feed.recording = recording.map(|mut recording| {
+            recording.answered(parts.status, &headers);
+            recording
+        });
         let gate = self.call.run.gate();
         let patience =
             Patience::new(self.target.authority(), self.deadline(), gate.timeout(), self.timeouts.between_bytes);
@@ -233,7 +244,7 @@ impl Exchange<'_> {
         let mut collector = self.call.run.given().response(&self.target.authority(), path);
         collector.headers(headers);
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        BodyFeed { collector: Some(collector), content_type }
+        BodyFeed { collector: Some(collector), content_type, recording: None }
     }
 
     fn deadline(&self) -> Instant {

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::components::{CallRequest, ComponentReport, Workbench};
-use authoring::{Project, cases, fingerprint};
+use agent::components::{ComponentReport, Workbench};
+use authoring::{Case, Project, case, cases, fingerprint};
 use base::{Refusal, RefusalCode};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use super::super::Done;
 use super::super::call::{notes, show};
 use super::super::context::{Context, usage};
 use super::super::inspect::{at, workbench};
+use super::test::run;
 use super::{blocking, built};
 use crate::exit::CommandExit;
 use crate::output::text;
@@ -30,10 +30,13 @@ pub(in super::super) struct DevArgs {
     /// Directory of the project
     #[arg(default_value = ".")]
     project: PathBuf,
-    /// The tool to call [default: the last call of this project, otherwise the first case]
+    /// The tool to call, without network [default: the last call of this project, otherwise the first case]
     tool: Option<String>,
     /// Its arguments as JSON [default: `{}` if a tool is named]
     arguments: Option<String>,
+    /// Call as this case of the project does, with its files, domains and recorded site
+    #[arg(long, value_name = "NAME", conflicts_with = "tool")]
+    case: Option<String>,
     /// Build and call once, and do not wait for changes
     #[arg(long)]
     once: bool,
@@ -41,12 +44,12 @@ pub(in super::super) struct DevArgs {
 
 pub(in super::super) async fn dev(arguments: DevArgs, context: &Context) -> Done {
     let project = Project::open(&arguments.project)?;
-    let (tool, json) = call_of(&project, &arguments)?;
+    let call = Call::of(&project, &arguments)?;
     let bench = workbench(context)?;
     let mut imports: Option<BTreeSet<String>> = None;
     loop {
         let seen = sources(&project).await?;
-        let round = round(&project, &bench, context, (&tool, &json), &mut imports);
+        let round = round(&project, &bench, context, &call, &mut imports);
         let done = tokio::select! {
             done = round => done,
             _ = context.wishes.next() => return Ok(CommandExit::Interrupted),
@@ -73,14 +76,49 @@ async fn sources(project: &Project) -> Result<u64, Refusal> {
     blocking(move || Ok(fingerprint(&project))).await
 }
 
-/// A call to repeat, in `build/last-call.json`.
+/// A call to repeat, as it stands in `build/last-call.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct LastCall {
-    tool: String,
-    arguments: String,
+#[serde(rename_all = "snake_case")]
+enum Call {
+    /// The case of this name, as its file is at the time.
+    Case(String),
+    /// A tool by its name.
+    Tool { tool: String, arguments: Value },
 }
 
-impl LastCall {
+impl Call {
+    /// The named call, which is recorded, otherwise the recorded one, otherwise that of the first case.
+    fn of(project: &Project, arguments: &DevArgs) -> Result<Self, Refusal> {
+        let named = match (&arguments.case, &arguments.tool) {
+            (Some(name), _) => Self::Case(name.clone()),
+            (None, Some(tool)) => {
+                let json = arguments.arguments.as_deref().unwrap_or("{}");
+                let arguments = serde_json::from_str(json).map_err(|error| {
+                    usage(format!("the arguments are not JSON: {error}"), "quote them: '{\"name\": \"Ada\"}'")
+                })?;
+                Self::Tool { tool: tool.clone(), arguments }
+            }
+            (None, None) => match Self::read(project) {
+                Some(last) => return Ok(last),
+                None => return Ok(Self::Case(cases(project, None)?.swap_remove(0).name)),
+            },
+        };
+        // A name that is wrong is refused before it is recorded.
+        named.case(project)?;
+        named.write(project).map_err(|error| {
+            let reason = format!("cannot write `{}`: {error}", Self::path(project).display());
+            Refusal::new(RefusalCode::StorageFailed, reason)
+        })?;
+        Ok(named)
+    }
+
+    fn case(&self, project: &Project) -> Result<Case, Refusal> {
+        match self {
+            Self::Case(name) => case(project, name),
+            Self::Tool { tool, arguments } => Ok(Case::of_call(tool.clone(), arguments.clone())),
+        }
+    }
+
     fn path(project: &Project) -> PathBuf {
         project.build_directory().join("last-call.json")
     }
@@ -96,35 +134,11 @@ impl LastCall {
     }
 }
 
-/// The named call, which is recorded, otherwise the recorded one, otherwise that of the first case.
-fn call_of(project: &Project, arguments: &DevArgs) -> Result<(String, String), Refusal> {
-    if let Some(tool) = &arguments.tool {
-        let json = arguments.arguments.clone().unwrap_or_else(|| "{}".to_owned());
-        serde_json::from_str::<Value>(&json).map_err(|error| {
-            usage(format!("the arguments are not JSON: {error}"), "quote them: '{\"name\": \"Ada\"}'")
-        })?;
-        let call = LastCall { tool: tool.clone(), arguments: json };
-        call.write(project).map_err(|error| {
-            Refusal::new(
-                RefusalCode::StorageFailed,
-                format!("cannot write `{}`: {error}", LastCall::path(project).display()),
-            )
-        })?;
-        return Ok((call.tool, call.arguments));
-    }
-    if let Some(LastCall { tool, arguments }) = LastCall::read(project) {
-        return Ok((tool, arguments));
-    }
-    let first = cases(project, None)?.into_iter().next();
-    let first = first.ok_or_else(|| usage("there is nothing to call", "name a tool: `motor dev DIR TOOL '{…}'`"))?;
-    Ok((first.tool, first.arguments.to_string()))
-}
-
 async fn round(
     project: &Project,
     bench: &Workbench,
     context: &Context,
-    (tool, json): (&str, &str),
+    call: &Call,
     imports: &mut Option<BTreeSet<String>>,
 ) -> Done {
     let began = tokio::time::Instant::now();
@@ -133,20 +147,10 @@ async fn round(
     if let Some(before) = imports.replace(now.clone()) {
         changes(&before, &now).iter().for_each(|line| context.output.say(line));
     }
-    let cancel = CancellationToken::new();
-    let _ended_with_this_call = cancel.clone().drop_guard();
-    let request = CallRequest {
-        path: project.component(),
-        tool: tool.to_owned(),
-        arguments: json.to_owned(),
-        workspace: None,
-        domains: Vec::new(),
-        recorded: None,
-        notes: notes(context.output.clone()),
-        cancel,
-    };
-    let reply = at(bench, context, bench.call(request)).await?;
-    context.output.say(&format!("{tool} {}", text::brief(json, 200)));
+    let case = call.case(project)?;
+    let calling = run(project, bench, &case, notes(context.output.clone()), false);
+    let (reply, _) = at(bench, context, calling).await?;
+    context.output.say(&format!("{} {}", case.tool, text::brief(&case.arguments.to_string(), 200)));
     let done = show(&reply, &context.output);
     let took = text::millis(began.elapsed().as_secs_f64() * 1_000.0);
     context.output.say(&format!("built and called in {took}"));

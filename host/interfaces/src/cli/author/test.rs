@@ -1,17 +1,19 @@
 //! `motor test`: the cases of a project, each in a fresh sandbox under the limits in force.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use agent::components::{CallReply, CallRequest, RecordedCall, Workbench};
 use authoring::{Case, Observed, Project, Verdict, cases};
 use base::{Refusal, RefusalCode};
 use clap::Args;
+use network::Recorder;
+use runtime::NoteSink;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::Done;
+use super::super::call::notes;
 use super::super::context::Context;
 use super::super::inspect::{at, workbench};
 use super::{blocking, built, next};
@@ -30,6 +32,9 @@ pub(in super::super) struct TestArgs {
     /// Record the results as the expected ones
     #[arg(long)]
     bless: bool,
+    /// Ask the real servers for what a recorded site lacks, and add their responses to its file
+    #[arg(long)]
+    record: bool,
     /// Test the component as it was built before
     #[arg(long)]
     no_build: bool,
@@ -61,11 +66,15 @@ pub(in super::super) async fn test(arguments: TestArgs, context: &Context) -> Do
     }
     let mut reports = Vec::with_capacity(cases.len());
     for case in cases {
-        let calling = run(&project, &bench, &case);
-        let reply = tokio::select! {
+        let calling = run(&project, &bench, &case, notes(context.output.clone()), arguments.record);
+        let (reply, recorded) = tokio::select! {
             reply = at(&bench, context, calling) => reply?,
             _ = context.wishes.next() => return Ok(CommandExit::Interrupted),
         };
+        if recorded > 0 {
+            let site = case.site.as_deref().unwrap_or_default();
+            context.output.say(&format!("{}: recorded {recorded} new in `sites/{site}.json`", case.name));
+        }
         let observed = Observed { error: reply.error.map(str::to_owned), text: reply.output.clone() };
         let mut verdict = case.judge(&observed);
         let blessed = arguments.bless && verdict != Verdict::Passed;
@@ -94,24 +103,36 @@ pub(in super::super) async fn test(arguments: TestArgs, context: &Context) -> Do
     Ok(CommandExit::Ok)
 }
 
-/// Calls a case's tool in a workspace with its files.
-async fn run(project: &Project, bench: &Workbench, case: &Case) -> Result<CallReply, Refusal> {
+/// Calls a case's tool in a workspace with its files. Returns the number of recorded responses, too.
+pub(super) async fn run(
+    project: &Project,
+    bench: &Workbench,
+    case: &Case,
+    notes: NoteSink,
+    is_recording: bool,
+) -> Result<(CallReply, usize), Refusal> {
     let workspace = tempfile::tempdir()
         .map_err(|error| Refusal::new(RefusalCode::StorageFailed, format!("no temporary directory: {error}")))?;
     case.write_files(workspace.path())?;
-    let recorded =
-        case.site.as_ref().map(|site| RecordedCall { site: project.site(site), credentials: case.credentials.clone() });
+    let recorded = case.site.as_ref().map(|site| RecordedCall {
+        site: project.site(site),
+        credentials: case.credentials.clone(),
+        recorder: is_recording.then(Recorder::default),
+    });
+    let cancel = CancellationToken::new();
+    let _ended_with_this_call = cancel.clone().drop_guard();
     let request = CallRequest {
         path: project.component(),
         tool: case.tool.clone(),
         arguments: case.arguments.to_string(),
         workspace: Some(workspace.path().to_owned()),
         domains: case.domains.clone(),
-        recorded,
-        notes: Arc::new(|_| {}),
-        cancel: CancellationToken::new(),
+        recorded: recorded.clone(),
+        notes,
+        cancel,
     };
-    bench.call(request).await
+    let reply = bench.call(request).await?;
+    Ok((reply, recorded.as_ref().map_or(Ok(0), RecordedCall::save)?))
 }
 
 fn line(report: &CaseReport, palette: Palette) -> String {
