@@ -46,6 +46,7 @@ pub use ports::{
     Charged, Consolidation, Delegation, Hands, Minds, Observed, Observer, PeerAnswer, RunAnswer, RunDecision, RunView,
     SensedSignals,
 };
+pub use prompt::MAX_SECTION;
 pub use read::{ChatFollower, ConversationFilter, MAX_LISTED_CONVERSATIONS};
 pub use record::{AskedBy, ChatEvent, ChatEventBody, ConversationKey, ConversationSummary, Speaker};
 pub use turn::TriggerKind;

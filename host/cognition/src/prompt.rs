@@ -15,8 +15,8 @@ use crate::window::mark;
 
 /// Characters of a question or a summary in the system prompt.
 const MAX_SHOWN: usize = 600;
-/// Characters of a section of an observer.
-const MAX_SECTION: usize = 20_000;
+/// Characters of a section of an observer. A longer one is cut at its end.
+pub const MAX_SECTION: usize = 20_000;
 
 const ROLE: &str = "\
 You are the mind of an agent. You talk with the other side of this conversation, and delegate work to the motor cortex, which acts.

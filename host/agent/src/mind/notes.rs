@@ -2,7 +2,8 @@
 //! peer's block is in the prompt of its turns.
 
 use base::AgentName;
-use cognition::{ConversationKey, Observed, Observer};
+use base::text::cut;
+use cognition::{ConversationKey, MAX_SECTION, Observed, Observer};
 use ledger::{Direction, Ledger, NewInteraction, PeerId};
 use tokio::sync::mpsc;
 
@@ -50,7 +51,7 @@ impl Observer for PeerNotes {
             Observed::ModelReplied { .. } | Observed::ToolReturned { .. } => return,
         };
         // The ledger keeps less; a message may be long.
-        let summary = base::text::cut(text, ledger::MAX_SUMMARY);
+        let summary = cut(text, ledger::MAX_SUMMARY);
         let interaction = NewInteraction { direction, channel: conversation.channel.clone(), summary };
         let note = PeerNote { agent: conversation.agent.clone(), peer: peer.clone(), interaction };
         if self.sender.try_send(note).is_err() {
@@ -69,7 +70,30 @@ impl Observer for PeerNotes {
             }
             None => self.reflections.inject(&conversation.agent, &mut section),
         }
-        self.reflections.advise(&conversation.agent, conversation.peer.as_ref(), &mut section);
+        let mut advice = String::new();
+        self.reflections.advise(&conversation.agent, conversation.peer.as_ref(), &mut advice);
+        let section = with_advice(&section, &advice);
         (!section.is_empty()).then_some(section)
+    }
+}
+
+/// Beliefs and then advice, in the length of a section. Advice is fenced and bounded: cutting it would open its fence.
+fn with_advice(beliefs: &str, advice: &str) -> String {
+    let room = MAX_SECTION.saturating_sub(advice.chars().count()).saturating_sub(1);
+    format!("{}{advice}", cut(beliefs, room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_beliefs_do_not_open_the_fence_of_advice() {
+        let advice = base::fence::fenced("cortex", "cortex", "- be brief");
+        for length in [0, 10, MAX_SECTION - 1, MAX_SECTION, 3 * MAX_SECTION] {
+            let section = with_advice(&"\u{e9}".repeat(length), &advice);
+            assert!(section.chars().count() <= MAX_SECTION && section.ends_with(&advice), "{length}");
+            assert_eq!(section.starts_with('\u{e9}'), length > 0, "{length}");
+        }
     }
 }
