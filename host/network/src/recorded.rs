@@ -93,7 +93,7 @@ impl RecordedSite {
         Ok(Self { exchanges, recorder: None })
     }
 
-    /// Asks the real servers for what is missing from now on, and collects their responses. Requests with credentials are
+    /// Asks the real servers for missing responses from now on, and collects them. Requests with credentials are
     /// refused all the same.
     #[must_use]
     pub fn recording(self, recorder: Recorder) -> Self {

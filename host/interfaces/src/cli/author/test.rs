@@ -32,7 +32,7 @@ pub(in super::super) struct TestArgs {
     /// Record the results as the expected ones
     #[arg(long)]
     bless: bool,
-    /// Ask the real servers for what a recorded site lacks, and add their responses to its file
+    /// Ask the real servers for requests that a recorded site lacks, and add their responses to its file
     #[arg(long)]
     record: bool,
     /// Test the component as it was built before
