@@ -1,5 +1,7 @@
 //! Inspecting a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
 
+mod reflector;
+
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -11,8 +13,8 @@ use motor::Preparing;
 use network::{Gate, NetworkConfig, Policy, RecordedSite, Recorder, RunNetwork, Taint};
 use runtime::inspect::{Export, Import};
 use runtime::{
-    Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NoteSink, Outcome, Runtime,
-    SkillAbout, ToolCall, ToolComponent, ToolDescription, ToolError, UnmappedFunction,
+    CallUsage, Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NoteSink, Outcome,
+    ReflectorComponent, Runtime, SkillAbout, ToolCall, ToolComponent, ToolDescription, ToolError, UnmappedFunction,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -167,6 +169,23 @@ pub struct CallReply {
     pub stdio: String,
 }
 
+impl CallReply {
+    fn new(outcome: Outcome<String, ToolError>, usage: CallUsage, exit_status: Option<i32>, stdio: String) -> Self {
+        let (error, output) = say(outcome);
+        Self {
+            ok: error.is_none(),
+            output,
+            error,
+            exit_status,
+            duration_ms: millis(usage.duration),
+            fuel: usage.fuel,
+            peak_memory_bytes: usage.peak_memory_bytes,
+            host_calls: usage.host_calls,
+            stdio,
+        }
+    }
+}
+
 /// Whether a bundled component has this name.
 #[must_use]
 pub fn is_bundled(name: &str) -> bool {
@@ -229,7 +248,7 @@ impl Workbench {
         Ok(self.report(&inspection, loading).await)
     }
 
-    /// Calls one tool under the real limits.
+    /// Calls one tool, or one function of a reflector, under the real limits.
     ///
     /// # Errors
     /// If the component cannot be used. Failures of the tool are part of the reply.
@@ -238,6 +257,12 @@ impl Workbench {
         let refuse = |error: LoadError| invalid(&request.path, &error);
         let loading = Component::load(&self.runtime, &bytes, ComponentOrigin::Untrusted);
         let component = self.load(&request.path, loading).await.map_err(refuse)?;
+        if component.inspection().kind == Kind::Reflector {
+            let CallRequest { tool, arguments, notes, cancel, .. } = request;
+            let called = reflector::call(&self.runtime, &component, (&tool, &arguments), notes, cancel).await;
+            let (outcome, usage) = called.map_err(|error| invalid(&request.path, &error))?;
+            return Ok(CallReply::new(outcome, usage, None, String::new()));
+        }
         let component = ToolComponent::link(&self.runtime, &component).map_err(refuse)?;
         let fresh;
         let workspace = match request.workspace {
@@ -267,19 +292,22 @@ impl Workbench {
                 cancel: request.cancel,
             })
             .await;
-        let usage = finished.usage;
-        let (error, output) = say(finished.outcome);
-        Ok(CallReply {
-            ok: error.is_none(),
-            output,
-            error,
-            exit_status: finished.exit_status,
-            duration_ms: millis(usage.duration),
-            fuel: usage.fuel,
-            peak_memory_bytes: usage.peak_memory_bytes,
-            host_calls: usage.host_calls,
-            stdio: finished.stdio,
-        })
+        Ok(CallReply::new(finished.outcome, finished.usage, finished.exit_status, finished.stdio))
+    }
+
+    /// Checks that a file is a reflector that a cycle can use: its imports, its exports, and their types.
+    ///
+    /// # Errors
+    /// If it is not; the reason names the fault.
+    pub async fn check_reflector(&self, path: &Path) -> Result<(), Refusal> {
+        let bytes = read(path, self.most_bytes())?;
+        let inspection = self.inspect(path, &bytes, ComponentOrigin::Untrusted).await?;
+        let refuse = |error: LoadError| invalid(path, &error);
+        // Before it is compiled, which takes longer.
+        ReflectorComponent::check(&inspection).map_err(refuse)?;
+        let loading = Component::load(&self.runtime, &bytes, ComponentOrigin::Untrusted);
+        let component = self.load(path, loading).await.map_err(refuse)?;
+        ReflectorComponent::link(&self.runtime, &component).map(drop).map_err(refuse)
     }
 
     /// The network access of a call: these domains through the gate, and nothing without domains. A write after reading

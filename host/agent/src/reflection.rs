@@ -41,6 +41,7 @@ use model::CortexModel;
 use reflectors::Reflectors;
 use settings::Settings;
 
+pub(crate) use component::reflector_limits;
 pub(crate) use settings::check;
 
 /// Agents with an open cortex. Callers choose the names of agents; the activity of further ones is not observed.

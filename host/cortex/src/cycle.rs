@@ -20,15 +20,13 @@ use crate::cortex::{Cortex, CortexInner};
 use crate::guidance;
 use crate::notice::{self, CortexNotice};
 use crate::record::{AssessedPeer, CycleOutcome, ReflectionRecord, SkipCode, TokenUse, UsedReflector};
-use crate::reflector::{Proposals, ReflectionModel, Reflector, ReflectorError};
+use crate::reflector::{MAX_SYSTEM_TOKENS, Proposals, ReflectionModel, Reflector, ReflectorError, estimated_tokens};
 use crate::state::stage_record;
 use crate::summary::{BeliefBrief, CycleSummaries, InteractionBrief, PeerBrief};
 use crate::triage::skip_reason;
 use crate::trigger::Trigger;
 use crate::weigh::{Weighed, weigh};
 
-/// Tokens of a reflector's system prompt (SPEC CX-3).
-pub(crate) const MAX_SYSTEM_TOKENS: u64 = 500;
 /// Bytes of a model's reply.
 const MAX_REPLY_BYTES: usize = 256 << 10;
 /// Characters of the reason of a skipped cycle.
@@ -389,12 +387,7 @@ async fn propose(
         let prompt = reflector.prompt(summaries).await.map_err(|error| {
             ReflectorError::new(error.code, format!("the reflector built no prompt: {}", error.reason))
         })?;
-        let system = estimated_tokens(&prompt.system);
-        if system > MAX_SYSTEM_TOKENS {
-            let reason = format!("the reflector's system prompt has {system} tokens, at most {MAX_SYSTEM_TOKENS}");
-            return Err(ReflectorError::new(SkipCode::PromptInvalid, reason));
-        }
-        let estimated = system.saturating_add(estimated_tokens(&prompt.user));
+        let estimated = prompt.system_tokens()?.saturating_add(estimated_tokens(&prompt.user));
         if estimated > config.max_context_tokens {
             let reason = format!("the prompt has {estimated} tokens, at most {}", config.max_context_tokens);
             return Err(ReflectorError::new(SkipCode::PromptInvalid, reason));
@@ -475,9 +468,4 @@ fn fitted(mut brief: PeerBrief, room: u64) -> Option<(PeerBrief, u64)> {
 
 fn json_tokens(value: &impl Serialize) -> u64 {
     serde_json::to_string(value).map_or(u64::MAX, |text| estimated_tokens(&text))
-}
-
-/// An upper estimate for text in Latin script: a token is four bytes.
-pub(crate) fn estimated_tokens(text: &str) -> u64 {
-    u64::try_from(text.len()).unwrap_or(u64::MAX).div_ceil(4)
 }

@@ -8,6 +8,9 @@ use base::Refusal;
 use crate::commitment::Promiser;
 use crate::{CycleSummaries, SkipCode, UsedReflector};
 
+/// Tokens of a reflector's system prompt (SPEC CX-3).
+pub(crate) const MAX_SYSTEM_TOKENS: u64 = 500;
+
 /// Builds prompts and reads replies (SPEC CX-3, CX-4).
 #[async_trait]
 pub trait Reflector: Send + Sync {
@@ -44,6 +47,26 @@ pub struct Prompt {
     pub system: String,
     /// The facts of the cycle.
     pub user: String,
+}
+
+impl Prompt {
+    /// The estimated tokens of the role.
+    ///
+    /// # Errors
+    /// If they are more than 500: the cycle is skipped.
+    pub fn system_tokens(&self) -> Result<u64, ReflectorError> {
+        let tokens = estimated_tokens(&self.system);
+        if tokens > MAX_SYSTEM_TOKENS {
+            let reason = format!("the reflector's system prompt has {tokens} tokens, at most {MAX_SYSTEM_TOKENS}");
+            return Err(ReflectorError::new(SkipCode::PromptInvalid, reason));
+        }
+        Ok(tokens)
+    }
+}
+
+/// An upper estimate for text in Latin script: a token is four bytes.
+pub(crate) fn estimated_tokens(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX).div_ceil(4)
 }
 
 /// The reply of a model.

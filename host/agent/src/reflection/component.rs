@@ -24,7 +24,7 @@ use super::Reflections;
 const MAX_LOG_LINE: usize = 300;
 
 /// The limits of one call of a reflector.
-fn limits() -> Limits {
+pub(crate) fn reflector_limits() -> Limits {
     Limits {
         // A reply of 256 KiB is read with a hundredth of that.
         fuel: 1_000_000_000,
@@ -64,7 +64,7 @@ impl GuestReflector {
 
     fn call(&self) -> ReflectorCall {
         let cancel = self.reflections.0.closing.child_token();
-        ReflectorCall { limits: limits(), notes: log_of(self.agent.clone()), cancel }
+        ReflectorCall { limits: reflector_limits(), notes: log_of(self.agent.clone()), cancel }
     }
 }
 
