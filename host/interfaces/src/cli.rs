@@ -178,7 +178,7 @@ enum Command {
     Call(call::CallArgs),
     /// Show the tools of a component and its possible powers, without running it
     Inspect(inspect::InspectArgs),
-    /// Make a project of a tool or a skill that builds as it is
+    /// Make a project of a tool, a skill or a reflector that builds as it is
     New(author::NewArgs),
     /// Build a project with its language's own toolchain
     Build(author::ProjectArgs),
@@ -460,6 +460,7 @@ mod tests {
             "motor call a.wasm greet {}",
             "motor new tool weather --lang rust",
             "motor new skill weather --lang python --dir /tmp/weather",
+            "motor new reflector careful --lang js",
             "motor build weather",
             "motor test weather --only greets --bless",
             "motor dev weather greet {} --once",

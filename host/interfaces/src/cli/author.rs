@@ -1,5 +1,5 @@
-//! `motor new`, `build`, `test`, `dev` and `pack`: tools and skills of one's own (SPEC HOST-9). None of them needs a home
-//! or a host, and each prints the next command.
+//! `motor new`, `build`, `test`, `dev` and `pack`: tools, skills and reflectors of one's own (SPEC HOST-9). None of them needs a
+//! home or a host, and each prints the next command.
 
 mod dev;
 mod test;
@@ -26,11 +26,12 @@ pub(super) use test::{CaseReport, TestArgs, test};
 /// Arguments of `motor new`.
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
-    /// `tool`: one component that runs are granted by name; `skill`: instructions with a component
+    /// `tool`: one component that runs are granted by name; `skill`: instructions with a component; `reflector`: prompts and
+    /// replies of the cortex
     kind: Kind,
     /// Its name: lower case, digits and single hyphens
     name: String,
-    /// Language: `rust`, `python`, `js` or `c`
+    /// Language: `rust`, `python`, `js`, or `c` for a tool or skill
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
     /// Directory of the project, which must not exist yet [default: NAME]
@@ -99,7 +100,19 @@ pub(super) async fn build(arguments: ProjectArgs, context: &Context) -> Done {
     let report = built(&project, context, &workbench(context)?).await?;
     context.answer(&report, || summary(&project, &report, context.output.columns))?;
     next(context, &format!("motor test {}", arguments.project.display()));
+    if project.manifest.kind == Kind::Reflector {
+        drop_in(&project, context)?;
+    }
     Ok(CommandExit::Ok)
+}
+
+/// Prints the commands that follow the tests of a reflector.
+fn drop_in(project: &Project, context: &Context) -> Result<(), Refusal> {
+    let (component, reflectors) = (project.component(), context.place()?.home.reflectors());
+    next(context, &format!("mkdir -p {0} && cp {1} {0}", reflectors.display(), component.display()));
+    next(context, &format!("motor cortex reflector approve {}", project.name()));
+    next(context, &format!("motor config set cortex.reflector {}", project.name()));
+    Ok(())
 }
 
 pub(super) async fn pack(arguments: ProjectArgs, context: &Context) -> Done {
@@ -143,6 +156,14 @@ async fn built(project: &Project, context: &Context, bench: &Workbench) -> Resul
     let of = project.clone();
     let component = blocking(move || authoring::build(&of)).await?;
     let report = at(bench, context, bench.inspect_file(&component)).await?;
+    if project.manifest.kind == Kind::Reflector {
+        at(bench, context, bench.check_reflector(&component)).await.map_err(|refusal| {
+            Refusal::new(refusal.code, format!("it is built, and it is no reflector: {}", refusal.reason)).with_remedy(
+                "export the interface `reflection` of the world `reflector` in `wit/worlds.wit`, without WASI",
+            )
+        })?;
+        return Ok(report);
+    }
     if let Some(error) = &report.tools_error {
         let reason = format!("it is built, and its tools cannot be listed: {error}");
         return Err(Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("mend what `list` returns"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use agent::components::{CallReply, CallRequest, RecordedCall, Workbench};
-use authoring::{Case, Observed, Project, Verdict, cases};
+use authoring::{Case, Kind, Observed, Project, Verdict, cases};
 use base::{Refusal, RefusalCode};
 use clap::Args;
 use network::Recorder;
@@ -16,7 +16,7 @@ use super::super::Done;
 use super::super::call::notes;
 use super::super::context::Context;
 use super::super::inspect::{at, workbench};
-use super::{blocking, built, next};
+use super::{blocking, built, drop_in, next};
 use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 
@@ -99,7 +99,10 @@ pub(in super::super) async fn test(arguments: TestArgs, context: &Context) -> Do
     if failed > 0 {
         return Ok(CommandExit::Failed);
     }
-    next(context, &format!("motor pack {}", arguments.project.display()));
+    match project.manifest.kind {
+        Kind::Reflector => drop_in(&project, context)?,
+        Kind::Tool | Kind::Skill => next(context, &format!("motor pack {}", arguments.project.display())),
+    }
     Ok(CommandExit::Ok)
 }
 
