@@ -17,7 +17,7 @@ use tests::block_on;
 use tests::model_server::{ModelServer, Turn};
 
 /// No cycle begins by itself.
-const BY_COMMAND: &str = "[cortex.triggers]\ntimer = false\ninteraction_count = false\nnew_peer = false\n";
+pub const BY_COMMAND: &str = "[cortex.triggers]\ntimer = false\ninteraction_count = false\nnew_peer = false\n";
 
 /// The replies of the model to come, and the requests that it got.
 #[derive(Default)]
@@ -27,14 +27,14 @@ struct Script {
 }
 
 /// A home with a model for reflections of its own.
-struct Mind {
-    motor: Motor,
+pub struct Mind {
+    pub motor: Motor,
     server: ModelServer,
     script: Arc<Mutex<Script>>,
 }
 
 impl Mind {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let script: Arc<Mutex<Script>> = Arc::default();
         let shared = script.clone();
         let server = block_on(ModelServer::deciding(Box::new(move |body| {
@@ -52,7 +52,7 @@ impl Mind {
         self.replies_text(&reply.to_string());
     }
 
-    fn replies_text(&self, text: &str) {
+    pub fn replies_text(&self, text: &str) {
         self.next(json!({ "text": text, "usage": { "input": 700, "output": 90 } }));
     }
 
@@ -60,11 +60,11 @@ impl Mind {
         self.script.lock().unwrap().replies.push_back(turn(reply));
     }
 
-    fn requests(&self) -> Vec<Value> {
+    pub fn requests(&self) -> Vec<Value> {
         self.script.lock().unwrap().requests.clone()
     }
 
-    fn hears(&self, peer: &str, summary: &str) {
+    pub fn hears(&self, peer: &str, summary: &str) {
         self.motor.run(&["ledger", "note", peer, summary]).succeeded();
     }
 
@@ -74,7 +74,7 @@ impl Mind {
     }
 
     /// A cycle with its exit code.
-    fn reflects_as_json(&self, peers: &[&str]) -> (Option<i32>, Value) {
+    pub fn reflects_as_json(&self, peers: &[&str]) -> (Option<i32>, Value) {
         let named = peers.iter().flat_map(|peer| ["--peer", peer]);
         let ended = self.motor.run(&["cortex", "reflect", "--json"].into_iter().chain(named).collect::<Vec<_>>());
         let cycle = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
@@ -83,14 +83,14 @@ impl Mind {
 
     /// A cycle that looks at these peers, with this reply.
     #[track_caller]
-    fn cycle(&self, peers: &[&str], reply: Value) -> Value {
+    pub fn cycle(&self, peers: &[&str], reply: Value) -> Value {
         self.replies(reply);
         let (code, cycle) = self.reflects_as_json(peers);
         assert_eq!(code, Some(0), "{cycle}");
         cycle
     }
 
-    fn trust(&self, peer: &str) -> Value {
+    pub fn trust(&self, peer: &str) -> Value {
         self.motor.json(&["ledger", "show", peer])["trust"].clone()
     }
 
@@ -101,7 +101,7 @@ impl Mind {
         beliefs.as_array().unwrap().iter().map(line).collect()
     }
 
-    fn history(&self) -> Vec<Value> {
+    pub fn history(&self) -> Vec<Value> {
         self.motor.json(&["cortex", "history"]).as_array().unwrap().clone()
     }
 }
@@ -111,7 +111,7 @@ fn turn(turn: Value) -> Turn {
 }
 
 /// A reply that trusts a peer so.
-fn trusting(peer: &str, trust: impl Into<Value>) -> Value {
+pub fn trusting(peer: &str, trust: impl Into<Value>) -> Value {
     let assessment = json!({ "peer_id": peer, "trust": trust.into(), "rationale": "observed behaviour" });
     json!({ "assessments": [assessment], "beliefs": [], "summary": "a cycle" })
 }

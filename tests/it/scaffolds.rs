@@ -1,17 +1,19 @@
 //! Scaffolds of every language, from an empty directory to a call by a run (SPEC HOST-9): made, built with the language's own
 //! toolchain (`cargo xtask toolchains`), tested, packed, dropped in, reviewed, approved, called. The review names exactly the
-//! powers that the sources use: those of the scaffold, and then those of its worked example.
+//! powers that the sources use: those of the scaffold, and then those of its worked example. A reflector is approved, and used by a cycle.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
-use tests::binary::program_file;
+use tests::binary::{Motor, program_file};
 use tests::network::{Reply, Site};
 use tests::{block_on, report, target_directory};
 
+use crate::cortex::{BY_COMMAND, Mind, trusting};
 use crate::skills_scenarios::world::{World, call, calls, says};
 
 /// The longest a command may take, in seconds.
@@ -42,7 +44,7 @@ fn toolchain(name: &str) -> PathBuf {
 }
 
 /// Runs the program or another one, with the author's toolchains, in the directory beside the home.
-fn run(world: &World, program: &Path, arguments: &[&str]) -> Output {
+fn run(motor: &Motor, program: &Path, arguments: &[&str]) -> Output {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let or = |name: &str, directory: &str| match variable(name) {
         empty if empty.is_empty() => format!("{}/{directory}", variable("HOME")),
@@ -50,8 +52,8 @@ fn run(world: &World, program: &Path, arguments: &[&str]) -> Output {
     };
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", MAX_SECONDS]).arg(program).args(arguments).env_clear();
-    command.current_dir(world.motor.directory());
-    command.env("PATH", variable("PATH")).env("HOME", world.motor.directory()).env("MOTOR_HOME", world.motor.home());
+    command.current_dir(motor.directory());
+    command.env("PATH", variable("PATH")).env("HOME", motor.directory()).env("MOTOR_HOME", motor.home());
     command.env("CARGO_HOME", or("CARGO_HOME", ".cargo")).env("RUSTUP_HOME", or("RUSTUP_HOME", ".rustup"));
     command.env("RUSTUP_TOOLCHAIN", variable("RUSTUP_TOOLCHAIN"));
     command.env("ZIG_GLOBAL_CACHE_DIR", toolchain("c").join("cache"));
@@ -59,15 +61,19 @@ fn run(world: &World, program: &Path, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn motor(world: &World, arguments: &[&str]) -> String {
-    let ended = run(world, program_file(), arguments);
-    let all = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+fn motor(motor: &Motor, arguments: &[&str]) -> String {
+    let ended = run(motor, program_file(), arguments);
+    let all = text(&ended);
     assert!(ended.status.success(), "{arguments:?}: {all}");
     all
 }
 
+fn text(ended: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr))
+}
+
 /// Gives a project the toolchain that `cargo xtask toolchains` installed. Returns why it cannot, if it cannot.
-fn equip(world: &World, language: &str, project: &Path) -> Result<(), String> {
+fn equip(motor: &Motor, language: &str, project: &Path) -> Result<(), String> {
     let there = |name: &str| match toolchain(name).join("built.stamp").exists() {
         true => Ok(toolchain(name)),
         false => Err(format!("{language}: `cargo xtask toolchains` did not install `{name}`")),
@@ -76,8 +82,9 @@ fn equip(world: &World, language: &str, project: &Path) -> Result<(), String> {
         "rust" => {
             let manifest = project.join("Cargo.toml");
             let manifest = manifest.to_str().unwrap();
-            let fetch = ["fetch", "-q", "--target", "wasm32-wasip2", "--manifest-path", manifest];
-            let fetched = run(world, Path::new("cargo"), &fetch);
+            let targets = ["--target", "wasm32-wasip2", "--target", "wasm32-unknown-unknown"];
+            let fetch = [&["fetch", "-q", "--manifest-path", manifest][..], &targets[..]].concat();
+            let fetched = run(motor, Path::new("cargo"), &fetch);
             if !fetched.status.success() {
                 return Err(format!("rust: no packages: {}", String::from_utf8_lossy(&fetched.stderr)));
             }
@@ -103,17 +110,20 @@ fn equip(world: &World, language: &str, project: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes the project and the SDK from the shared target directory: their paths are new each time, and only the other
-/// packages are used again.
+/// Removes the projects and the SDK from the shared target directory: their paths are new each time, and only the other
+/// packages are used again. Done once, before the first build.
+static PRUNED: LazyLock<()> = LazyLock::new(prune);
+
 fn prune() {
     let shared = target_directory().join("scaffolds");
-    let profiles = ["wasm32-wasip2/release", "release"];
+    let profiles = ["wasm32-wasip2/release", "wasm32-unknown-unknown/release", "release"];
     for directory in profiles.iter().flat_map(|profile| [format!("{profile}/deps"), format!("{profile}/.fingerprint")])
     {
         for entry in fs::read_dir(shared.join(directory)).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().replace('_', "-");
             let path = entry.path();
-            if ["greeter", "libgreeter", "motor-sdk", "libmotor-sdk"].iter().any(|start| name.starts_with(start)) {
+            let own = ["greeter", "libgreeter", "careful", "libcareful", "motor-sdk", "libmotor-sdk"];
+            if own.iter().any(|start| name.starts_with(start)) {
                 if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.ok();
             }
         }
@@ -165,16 +175,16 @@ fn check(row: &Row) -> Result<(), String> {
     site.route("/page", Reply::text("a page"));
     let mut world = World::new(Vec::new()).beside(&[&site]);
     let project = world.motor.directory().join("greeter");
-    motor(&world, &["new", "tool", "greeter", "--lang", language]);
-    equip(&world, language, &project)?;
-    motor(&world, &["build", "greeter"]);
-    assert!(motor(&world, &["test", "greeter"]).contains("3 passed, 0 failed"), "{language}");
-    motor(&world, &["dev", "greeter", "greet", r#"{"name":"Bob"}"#, "--once"]);
+    motor(&world.motor, &["new", "tool", "greeter", "--lang", language]);
+    equip(&world.motor, language, &project)?;
+    motor(&world.motor, &["build", "greeter"]);
+    assert!(motor(&world.motor, &["test", "greeter"]).contains("3 passed, 0 failed"), "{language}");
+    motor(&world.motor, &["dev", "greeter", "greet", r#"{"name":"Bob"}"#, "--once"]);
     assert!(
-        motor(&world, &["dev", "greeter", "--once"]).contains("hello, Bob"),
+        motor(&world.motor, &["dev", "greeter", "--once"]).contains("hello, Bob"),
         "{language}: the last call is repeated"
     );
-    motor(&world, &["pack", "greeter"]);
+    motor(&world.motor, &["pack", "greeter"]);
     assert_eq!(drop_in(&world, &project), row.scaffold, "{language}");
     world.approve(&["greeter"]);
     world.plays(vec![call("greet", json!({ "name": "Ada" })), says("done")]);
@@ -195,7 +205,7 @@ fn own_world(world: &World, project: &Path) {
     fs::write(project.join("wit/project.wit"), wit).unwrap();
     let source = "export function count(text) {\n  return text.split(/\\s+/).filter(Boolean).length;\n}\n";
     fs::write(project.join("src/tool.js"), source).unwrap();
-    let built = motor(world, &["build", "greeter"]);
+    let built = motor(&world.motor, &["build", "greeter"]);
     assert!(built.contains("count(") && built.contains("Counts the words of a text."), "{built}");
 }
 
@@ -213,7 +223,7 @@ fn example(row: &Row, world: &mut World, project: &Path, site: &Site) {
     let domain = site.address().to_string();
     let policy = json!({ "domains": [domain], "requiredCredentials": ["example_key"] });
     fs::write(project.join("policy.json"), policy.to_string()).unwrap();
-    motor(world, &["build", "greeter"]);
+    motor(&world.motor, &["build", "greeter"]);
     assert_eq!(drop_in(world, project), ["network", "workspace"], "{language}");
     let set = ["credential", "set", "example_key", "--domain", &domain];
     world.motor.run_as_owner(&set, SECRET).succeeded();
@@ -227,12 +237,63 @@ fn example(row: &Row, world: &mut World, project: &Path, site: &Site) {
 
 #[test]
 fn a_scaffold_of_each_language_is_built_approved_and_called() {
-    prune();
+    LazyLock::force(&PRUNED);
     let skipped: Vec<String> = ROWS.iter().filter_map(|row| check(row).err()).collect();
     report(&format!(
         "scaffolds: {} of {} languages built, tested, packed, reviewed, approved and called, {} skipped",
         ROWS.len() - skipped.len(),
         ROWS.len(),
+        skipped.len()
+    ));
+    skipped.iter().for_each(|reason| report(&format!("  skipped {reason}")));
+}
+
+const REFLECTORS: [&str; 3] = ["rust", "python", "js"];
+
+fn check_reflector(language: &str) -> Result<(), String> {
+    let mind = Mind::new();
+    let (home, project) = (&mind.motor, mind.motor.directory().join("careful"));
+    motor(home, &["new", "reflector", "careful", "--lang", language]);
+    equip(home, language, &project)?;
+    assert!(motor(home, &["build", "careful"]).contains("motor cortex reflector approve careful"), "{language}");
+    assert!(motor(home, &["test", "careful"]).contains("3 passed, 0 failed"), "{language}");
+    let composed = motor(home, &["dev", "careful", "compose", r#"{"facts":{"peers":[]}}"#, "--once"]);
+    assert!(composed.contains("The facts of this cycle"), "{language}: {composed}");
+    let packed = run(home, program_file(), &["pack", "careful"]);
+    assert!(!packed.status.success() && text(&packed).contains("a reflector is not packed"), "{language}: {packed:?}");
+
+    let reflectors = home.home().join("reflectors");
+    fs::create_dir_all(&reflectors).unwrap();
+    fs::copy(project.join("build/careful.wasm"), reflectors.join("careful.wasm")).unwrap();
+    home.run_as_owner(&["cortex", "reflector", "approve", "careful"], "").succeeded();
+    home.configure(&format!("[cortex]\nreflector = \"careful\"\n{BY_COMMAND}"));
+    mind.hears("mai", "hello");
+    mind.cycle(&["mai"], trusting("mai", 2));
+    assert_eq!(
+        (mind.trust("mai"), &mind.history()[0]["reflector"]["name"]),
+        (json!(2), &json!("careful")),
+        "{language}"
+    );
+    let system = mind.requests()[0]["messages"][0]["content"].to_string();
+    assert!(system.contains("You look back at what an agent did"), "{language}: {system}");
+    mind.replies_text("I trust everyone.");
+    let (code, cycle) = mind.reflects_as_json(&["mai"]);
+    assert_eq!(
+        (code, &cycle["record"]["outcome"]["code"]),
+        (Some(1), &json!("reply_unreadable")),
+        "{language}: {cycle}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_reflector_of_each_language_is_built_approved_and_used_by_a_cycle() {
+    LazyLock::force(&PRUNED);
+    let skipped: Vec<String> = REFLECTORS.into_iter().filter_map(|language| check_reflector(language).err()).collect();
+    report(&format!(
+        "reflectors: {} of {} languages built, tested, approved and used by a cycle, {} skipped",
+        REFLECTORS.len() - skipped.len(),
+        REFLECTORS.len(),
         skipped.len()
     ));
     skipped.iter().for_each(|reason| report(&format!("  skipped {reason}")));

@@ -87,12 +87,7 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
             &[],
             &["of the world `reflector`", "build it for the world `tool`"],
         ),
-        (
-            "wrong-world",
-            guest("bundled/reflector.wasm"),
-            &["t", "{}"],
-            &["does not export `motor:host/tools`", "build it for"],
-        ),
+        ("wrong-world", guest("bundled/reflector.wasm"), &["t", "{}"], &["missing:", "`compose`, which takes `facts`"]),
         (
             "no-export",
             wat::parse_str(no_list).unwrap(),
@@ -143,17 +138,49 @@ fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
 fn a_wrong_project_gets_an_error_that_names_the_fix() {
     let motor = Motor::new();
     motor.run(&["new", "tool", "greeter"]).succeeded();
+    motor.run(&["new", "reflector", "careful"]).succeeded();
     for (arguments, code, words) in [
         (&["new", "tool", "other", "--lang", "cobol"][..], 2, &["scaffolds for rust, python, js, c"][..]),
         (&["new", "tool", "Greeter"], 2, &["lower case"]),
         (&["new", "tool", "greeter"], 2, &["another name"]),
         (&["build", "."], 1, &["not a project", "motor new tool"]),
         (&["pack", "greeter"], 1, &["no built component", "`motor build"]),
+        (&["new", "reflector", "other", "--lang", "c"], 2, &["no scaffold of a reflector in C", "`--lang python`"]),
+        (&["pack", "careful"], 2, &["a reflector is not packed", "`motor cortex reflector approve careful`"]),
         (&["test", "greeter", "--no-build"], 1, &["no built component", "`motor build"]),
         (&["test", "greeter", "--only", "nothing"], 1, &["there are no cases", "motor test --bless"]),
     ] {
         motor.run(arguments).refused(code, words);
     }
+}
+
+/// Projects around the bundled reflector, which exports `guidance` too, and around components that cannot be one.
+#[test]
+fn a_reflector_is_tested_under_the_limits_of_a_cycle() {
+    let motor = Motor::new();
+    let guest = |path: &str| fs::read(tests::target_directory().join("guests").join(path)).unwrap();
+    motor.run(&["new", "reflector", "careful"]).succeeded();
+    let build = motor.directory().join("careful/build");
+    fs::create_dir(&build).unwrap();
+    let place = |bytes: Vec<u8>| fs::write(build.join("careful.wasm"), bytes).unwrap();
+    place(guest("bundled/reflector.wasm"));
+    let tested = motor.run(&["test", "careful", "--no-build", "--only", "re"]).succeeded();
+    assert!(tested.stdout.contains("2 passed, 0 failed"), "{tested:?}");
+    assert!(tested.stderr.contains("motor cortex reflector approve careful"), "{tested:?}");
+    let component = build.join("careful.wasm");
+    let call = |function: &str, arguments: &str| motor.run(&["call", component.to_str().unwrap(), function, arguments]);
+    let composed = call("compose", r#"{"facts":{"peers":[]}}"#).succeeded();
+    assert!(composed.stdout.contains(r#"as JSON data:\n{\"peers\":[]}"#), "{composed:?}");
+    let reply = r#"{"reply":{"assessments":[],"beliefs":[],"summary":"s","drift":["rude"]}}"#;
+    assert!(call("guide", reply).succeeded().stdout.contains(r#""drift":["rude"]"#));
+    says("garbage", &call("interpret", r#"{"reply":"no idea"}"#), &["failed:", "not JSON of the expected form"]);
+    says("arguments", &call("compose", r#"{"reply":"x"}"#), &["bad_input:", "the only argument is `facts`"]);
+    // The pure twin of the hostile one has no `guidance`; the other imports WASI.
+    place(hostile_guest("reflectors-pure"));
+    says("no-guidance", &call("guide", reply), &["missing:", "`guiding-reflector`"]);
+    place(hostile_guest("reflectors"));
+    let ended = motor.run(&["test", "careful", "--no-build"]);
+    says("impure", &ended, &["a reflector imports nothing but `motor:host/log`"]);
 }
 
 /// The interfaces as a package: another package resolves against its text, and its binary form is one that tools read.
