@@ -355,7 +355,7 @@ impl Workbench {
             Kind::Command | Kind::Functions if !inspection.exports_host_interface("about") => {
                 tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
             }
-            Kind::Code | Kind::Reflector => (),
+            Kind::Code | Kind::Reflector | Kind::Neuron => (),
             _ => match self.ask(loading).await {
                 Ok(said) => (tools, about) = said,
                 Err(error) => tools_error = Some(excerpt(error)),

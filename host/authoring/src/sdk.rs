@@ -16,7 +16,7 @@ macro_rules! embed {
 }
 
 /// The WIT that components are built against.
-pub(crate) const WIT: &[Embedded] = embed!("wit": "about.wit", "interpreter.wit", "network.wit", "reflection.wit", "scripts.wit", "tools.wit", "types.wit", "worlds.wit");
+pub(crate) const WIT: &[Embedded] = embed!("wit": "about.wit", "interpreter.wit", "network.wit", "neuron.wit", "reflection.wit", "scripts.wit", "tools.wit", "types.wit", "worlds.wit");
 
 /// The WIT of WASI in the version that the host links, for projects whose world names its interfaces.
 const WASI: &[Embedded] = include!(concat!(env!("OUT_DIR"), "/wasi.rs"));

@@ -92,3 +92,13 @@ pub mod guiding_reflector {
         },
     });
 }
+
+/// A neuron: signals in, signals out, and nothing else.
+pub mod neuron {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "neuron",
+        exports: { default: async },
+        require_store_data_send: true,
+    });
+}

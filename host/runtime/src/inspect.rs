@@ -51,6 +51,8 @@ pub enum Kind {
     Code,
     /// A reflector of the cortex, without tools.
     Reflector,
+    /// A neuron, without tools.
+    Neuron,
     /// A `wasi:cli/run` command: a tool with `args` and `stdin`.
     Command,
     /// A component of any other WIT: its functions are tools if their types have a JSON form.
@@ -66,6 +68,7 @@ impl Kind {
             Self::Skill => "skill",
             Self::Code => "code",
             Self::Reflector => "reflector",
+            Self::Neuron => "neuron",
             Self::Command => "command",
             Self::Functions => "functions",
         }
@@ -150,7 +153,7 @@ impl Inspection {
     pub fn is_toolbox(&self) -> bool {
         match self.kind {
             Kind::Tool | Kind::Skill => true,
-            Kind::Code | Kind::Reflector => false,
+            Kind::Code | Kind::Reflector | Kind::Neuron => false,
             Kind::Command | Kind::Functions => !self.functions.is_empty(),
         }
     }
@@ -240,6 +243,8 @@ fn kind(exports: &[Export]) -> Kind {
         Kind::Code
     } else if host("reflection") {
         Kind::Reflector
+    } else if host("reaction") {
+        Kind::Neuron
     } else if exports.iter().any(|export| command::is_run(&export.name, "run")) {
         Kind::Command
     } else {

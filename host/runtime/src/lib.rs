@@ -18,6 +18,7 @@ pub mod link;
 pub mod load;
 mod load_error;
 mod meter;
+pub mod neuron;
 pub mod outcome;
 mod precompiled;
 pub mod reflector;
@@ -40,6 +41,7 @@ pub use inspect::{FunctionTool, Inspection, Kind, UnmappedFunction, inspect};
 pub use limits::Limits;
 pub use load::Component;
 pub use load_error::{ComponentOrigin, LoadError};
+pub use neuron::{NeuronComponent, SignalText};
 pub use outcome::{CallReport, CallUsage, Outcome, ToolError, Trap};
 pub use reflector::{
     AssessmentProposal, BeliefProposal, CommitmentProposal, DirectiveProposal, GuidanceProposals, ReflectionPrompt,

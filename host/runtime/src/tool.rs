@@ -121,7 +121,9 @@ impl ToolComponent {
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         let inspection = component.inspection();
         match inspection.kind {
-            Kind::Code | Kind::Reflector => return Err(LoadError::MissingExport { wanted: "motor:host/tools".into() }),
+            Kind::Code | Kind::Reflector | Kind::Neuron => {
+                return Err(LoadError::MissingExport { wanted: "motor:host/tools".into() });
+            }
             Kind::Command | Kind::Functions if inspection.functions.is_empty() => {
                 let first = inspection.unmapped.first();
                 let why = first.map_or("it exports no function".to_owned(), |function| {
