@@ -56,7 +56,9 @@ pub use api::cortex::{
     ApproveReflector, CortexStatus, ReflectReply, ReflectRequest, ReflectorApproval, ReflectorStatus, ReflectorSummary,
     RevokeReflector,
 };
-pub use api::neurons::{ApproveNeuron, NamedNeuron, NeuronDetail, NeuronList, SwitchNeurons};
+pub use api::neurons::{
+    ApproveNeuron, NamedNeuron, NeuronDetail, NeuronList, ProposeNeuron, ProposedProgram, SwitchNeurons,
+};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::staged::{DiscardStaged, SendStaged, ShownWrite, StagedResponse, StagedStatus, StagedTask, StagedWrite};
 pub use api::tasks::TaskSummary;

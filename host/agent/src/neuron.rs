@@ -1,10 +1,12 @@
-//! The neurons of a home (SPEC NEU-1), wired: the isolated engine for code, the energy of agents, the signals of runs.
+//! The neurons of a home (SPEC NEU-1), wired: the isolated engine for code, components of neurons, the energy of agents, the signals
+//! of runs.
 //!
 //! A host that stays processes signals in one task of its own. Only the owner's [`Consent`] approves a neuron or lets it be tried
-//! again; a model proposes, and nothing of a proposal is executed outside of its quarantine.
+//! again; a model or the owner proposes, and nothing of a proposal is executed outside of its quarantine.
 
 mod consolidate;
 mod engine;
+mod propose;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -66,7 +68,7 @@ impl Neurons {
         let NeuronParts { store, clock, signals, config, sandboxes, energy, motor, stays } = parts;
         let book = NeuronBook::open(store, clock, signals.clone(), config)?;
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let host = EngineHost { sandboxes, energy, closing: closing.clone() };
+        let host = EngineHost::new(sandboxes, energy, closing.clone());
         Ok(Self(Arc::new(NeuronsInner { book, host, signals, motor, closing, tasks, stays })))
     }
 
@@ -126,7 +128,7 @@ impl Neurons {
         NeuronList { switches: self.0.book.switches().await, neurons: self.0.book.list(agent).await }
     }
 
-    /// One neuron with its code and its events.
+    /// One neuron with its program and its events.
     ///
     /// # Errors
     /// `not_found` if there is no such neuron; or if the store cannot be read.

@@ -501,6 +501,7 @@ mod tests {
             "motor neuron list --agent other --json",
             "motor neuron show bitcoin",
             "motor neuron signals bitcoin --limit 5",
+            "motor neuron propose a a.wasm --purpose p --inputs run.completed,a.b --outputs c --scenarios s.json --energy 100",
             "motor neuron approve bitcoin",
             "motor neuron reject bitcoin",
             "motor neuron off",
@@ -581,6 +582,9 @@ mod tests {
             "motor cortex reflector approve ../careful",
             "motor cortex reflect npub1",
             "motor neuron approve",
+            "motor neuron propose a a.js --purpose p --outputs c --scenarios s.json",
+            "motor neuron propose a a.js --purpose p --inputs run.completed --outputs run.completed --scenarios s.json",
+            "motor neuron propose a a.js --purpose p --inputs motor_result --outputs c --scenarios s.json",
             "motor neuron show ../x",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `neurons/head/AGENT/NAME` | the neuron, a fold of its events with the counts of its ticks |
 //! | `neurons/event/AGENT/NAME/NUMBER` | one event |
+//! | `neurons/component/AGENT/NAME` | the bytes of its component as base64, if its program is one |
 //! | `neurons/signal/NUMBER` | an emitted signal |
 //! | `neurons/cursor` | the last signal that was processed, and the numbers of emitted ones |
 //! | `neurons/off` | the owner's switch for all of them |
@@ -19,6 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{AgentName, Clock, ConsentRecord, ContentHash, Refusal, RefusalCode};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use signals::SignalBus;
@@ -27,7 +30,7 @@ use tokio::sync::Mutex;
 
 use crate::change::{IllegalChange, NeuronChange, NeuronEvent, NeuronStatus};
 use crate::config::NeuronsConfig;
-use crate::draft::NeuronDraft;
+use crate::draft::{NeuronComponentRef, NeuronDraft, NeuronProgram};
 use crate::names::NeuronName;
 use crate::neuron::Neuron;
 use crate::quarantine::examine;
@@ -37,6 +40,7 @@ use staged::Staged;
 
 const HEADS: &str = "neurons/head/";
 const EVENTS: &str = "neurons/event/";
+const COMPONENTS: &str = "neurons/component/";
 const SIGNALS: &str = "neurons/signal/";
 const CURSOR: &str = "neurons/cursor";
 const OFF: &str = "neurons/off";
@@ -116,19 +120,29 @@ impl NeuronBook {
         Ok(Self(Arc::new(BookInner { store, clock, signals, config, state, stops: Stops::default() })))
     }
 
-    /// Proposes a neuron. Nothing of it is executed before its quarantine. The same proposal again changes nothing.
+    /// Proposes a neuron. Nothing of it is executed before its quarantine. The same proposal again changes nothing. `component` are
+    /// the bytes of a program that is one.
     ///
     /// # Errors
-    /// `invalid_request` if the draft is wrong, `illegal_state` if there are too few successes, neurons are off, or the name is taken;
-    /// `forbidden` if the owner has refused or stopped this version.
-    pub async fn propose(&self, draft: NeuronDraft) -> Result<Neuron, Refusal> {
+    /// `invalid_request` if the draft is wrong or the bytes are not those of its component, `illegal_state` if there are too few successes,
+    /// neurons are off, or the name is taken; `forbidden` if the owner has refused or stopped this version.
+    pub async fn propose(&self, draft: NeuronDraft, component: Option<&[u8]>) -> Result<Neuron, Refusal> {
         let config = &self.0.config;
         let illegal = |reason: String| Refusal::new(RefusalCode::IllegalState, reason);
         if !config.enabled {
             return Err(illegal("neurons are off: `neurons.enabled` is false".to_owned()));
         }
         draft.check()?;
-        if draft.origin.successes < config.min_successes {
+        let expected = match &draft.program {
+            NeuronProgram::Source(_) => None,
+            NeuronProgram::Component(expected) => Some(*expected),
+        };
+        if component.map(NeuronComponentRef::of) != expected {
+            let reason = "these are not the bytes of the component of the neuron";
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
+        }
+        // A file of the owner has no runs behind it.
+        if draft.origin.run.is_some() && draft.origin.successes < config.min_successes {
             let reason = format!(
                 "this code has succeeded in {} runs, not yet in {}",
                 draft.origin.successes, config.min_successes
@@ -159,6 +173,10 @@ impl NeuronBook {
             _ => {}
         }
         let mut staged = Staged::new(self.0.clock.now());
+        match component {
+            Some(bytes) => staged.batch.put(Table::Meta, component_key(&key), &STANDARD.encode(bytes))?,
+            None => staged.batch.delete(Table::Meta, component_key(&key)),
+        }
         staged.change(&state, &key, NeuronChange::Proposed { draft: Box::new(draft) })?;
         staged.commit(&self.0, &mut state).await?;
         find(&state, &key).cloned()
@@ -179,7 +197,8 @@ impl NeuronBook {
         if before.status != NeuronStatus::Proposed {
             return Ok(before);
         }
-        let change = examine(&before.draft, host, &self.0.config).await?;
+        let component = self.component(&before.draft)?;
+        let change = examine(&before.draft, component, host, &self.0.config).await?;
         let mut state = self.0.state.lock().await;
         // The owner may have rejected it since, and another version may have been proposed.
         if find(&state, &key)?.events == before.events {
@@ -293,6 +312,7 @@ impl NeuronBook {
         let events = find(&state, &key)?.events;
         let mut batch = Batch::new();
         batch.delete(Table::Meta, head_key(&key));
+        batch.delete(Table::Meta, component_key(&key));
         for number in 0..events {
             batch.delete(Table::Meta, event_key(&key, number));
         }
@@ -307,6 +327,16 @@ impl NeuronBook {
         let mut staged = Staged::new(self.0.clock.now());
         staged.begin_trials(&self.0, &state)?;
         staged.commit(&self.0, &mut state).await
+    }
+
+    /// The bytes that are stored beside a neuron, if its program is a component. They are not checked.
+    fn component(&self, draft: &NeuronDraft) -> Result<Option<Arc<[u8]>>, StoreError> {
+        if matches!(draft.program, NeuronProgram::Source(_)) {
+            return Ok(None);
+        }
+        let key = (draft.agent.clone(), draft.name.clone());
+        let text = self.0.store.get::<String>(Table::Meta, component_key(&key))?;
+        Ok(text.and_then(|text| STANDARD.decode(text).ok()).map(Arc::from))
     }
 
     /// The neurons of an agent, by name.
@@ -381,6 +411,10 @@ fn key_of(neuron: &Neuron) -> Key {
 // Names of agents and neurons have no `/`.
 fn head_key((agent, name): &Key) -> String {
     format!("{HEADS}{agent}/{name}")
+}
+
+fn component_key((agent, name): &Key) -> String {
+    format!("{COMPONENTS}{agent}/{name}")
 }
 
 fn events_prefix((agent, name): &Key) -> String {

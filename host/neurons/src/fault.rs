@@ -26,7 +26,7 @@ impl Fault {
 pub enum FaultCode {
     /// The static guard for code refuses it.
     Blocked,
-    /// It threw an error.
+    /// It threw an error, returned one, or trapped.
     Threw,
     /// It took too long by the clock.
     TimedOut,
@@ -44,6 +44,8 @@ pub enum FaultCode {
     TooFewScenarios,
     /// It emitted more signals than it may.
     SignalSpam,
+    /// Its component is missing, is not the one of the version, or cannot be used.
+    InvalidComponent,
 }
 
 impl FaultCode {
@@ -61,6 +63,7 @@ impl FaultCode {
             Self::NonDeterministic => "non_deterministic",
             Self::TooFewScenarios => "too_few_scenarios",
             Self::SignalSpam => "signal_spam",
+            Self::InvalidComponent => "invalid_component",
         }
     }
 }

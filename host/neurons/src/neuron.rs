@@ -109,8 +109,10 @@ impl Meter {
             Err(fault) => {
                 self.failed = self.failed.saturating_add(1);
                 let (count, most) = match fault.code {
-                    // The owner was shown other signals.
-                    FaultCode::UndeclaredSignal | FaultCode::SignalSpam => return Err(fault.clone()),
+                    // The owner was shown other signals, or another component.
+                    FaultCode::UndeclaredSignal | FaultCode::SignalSpam | FaultCode::InvalidComponent => {
+                        return Err(fault.clone());
+                    }
                     FaultCode::OverBudget => (&mut self.hour_overruns, config.max_overruns_per_hour),
                     _ => (&mut self.hour_errors, config.max_errors_per_hour),
                 };

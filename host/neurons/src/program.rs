@@ -100,30 +100,51 @@ pub fn emitted_by(result: &str, declared: &BTreeSet<OutputKind>) -> Result<Vec<E
     let listed: Option<Vec<Value>> =
         serde_json::from_str(result).map_err(|_| invalid("it did not return a list of signals"))?;
     let listed = listed.unwrap_or_default();
-    if listed.len() > MAX_SIGNALS {
+    check_count(listed.len())?;
+    listed.into_iter().map(|value| read_signal(value, declared)).collect()
+}
+
+/// Reads the signals that a component returned: for each its kind, and its data as JSON text.
+///
+/// # Errors
+/// As [`emitted_by`].
+pub(crate) fn emitted_as_text(
+    signals: Vec<(String, String)>,
+    declared: &BTreeSet<OutputKind>,
+) -> Result<Vec<EmittedSignal>, Fault> {
+    check_count(signals.len())?;
+    let read = |(kind, data): (String, String)| {
+        let data = serde_json::from_str::<Value>(&data)
+            .map_err(|_| Fault::new(FaultCode::InvalidOutput, "it returned a signal whose data is not JSON"))?;
+        read_signal(json!({ "kind": kind, "data": data }), declared)
+    };
+    signals.into_iter().map(read).collect()
+}
+
+fn check_count(signals: usize) -> Result<(), Fault> {
+    if signals > MAX_SIGNALS {
         return Err(Fault::new(FaultCode::SignalSpam, format!("it emitted more than {MAX_SIGNALS} signals at once")));
     }
-    let read = |value: Value| {
-        let is_declared = |kind: &str| declared.iter().any(|declared| declared.as_str() == kind);
-        match value.get("kind").and_then(Value::as_str) {
-            Some(kind) if !is_declared(kind) => {
-                let kind = base::text::Foreign(kind).escaped(80);
-                return Err(Fault::new(
-                    FaultCode::UndeclaredSignal,
-                    format!("it emitted `{kind}`, which is not declared"),
-                ));
-            }
-            Some(_) => {}
-            None => return Err(invalid("it returned a signal without a kind")),
+    Ok(())
+}
+
+fn read_signal(value: Value, declared: &BTreeSet<OutputKind>) -> Result<EmittedSignal, Fault> {
+    let invalid = |reason: &str| Fault::new(FaultCode::InvalidOutput, reason);
+    let is_declared = |kind: &str| declared.iter().any(|declared| declared.as_str() == kind);
+    match value.get("kind").and_then(Value::as_str) {
+        Some(kind) if !is_declared(kind) => {
+            let kind = base::text::Foreign(kind).escaped(80);
+            return Err(Fault::new(FaultCode::UndeclaredSignal, format!("it emitted `{kind}`, which is not declared")));
         }
-        let signal: EmittedSignal =
-            serde_json::from_value(value).map_err(|_| invalid("it returned a signal that cannot be read"))?;
-        if signal.data.to_string().len() > MAX_DATA_BYTES {
-            return Err(invalid("it returned a signal that is too large"));
-        }
-        Ok(signal)
-    };
-    listed.into_iter().map(read).collect()
+        Some(_) => {}
+        None => return Err(invalid("it returned a signal without a kind")),
+    }
+    let signal: EmittedSignal =
+        serde_json::from_value(value).map_err(|_| invalid("it returned a signal that cannot be read"))?;
+    if signal.data.to_string().len() > MAX_DATA_BYTES {
+        return Err(invalid("it returned a signal that is too large"));
+    }
+    Ok(signal)
 }
 
 #[cfg(test)]
@@ -189,6 +210,25 @@ return [{ kind: "bitcoin.price", data: { price } }];
             (&many, FaultCode::SignalSpam),
         ] {
             assert_eq!(code(result), Err(expected), "{result:.80}");
+        }
+    }
+
+    #[test]
+    fn the_signals_of_a_component_have_the_same_bounds() {
+        let declared = BTreeSet::from([OutputKind::parse("price.seen").unwrap()]);
+        let code = |signals: &[(&str, &str)]| {
+            let signals = signals.iter().map(|(kind, data)| ((*kind).to_owned(), (*data).to_owned())).collect();
+            emitted_as_text(signals, &declared).map(|signals| signals.len()).map_err(|fault| fault.code)
+        };
+        assert_eq!(code(&[]), Ok(0));
+        assert_eq!(code(&[("price.seen", r#"{"n":1}"#), ("price.seen", "null")]), Ok(2));
+        let (long, deep) = (json!("x".repeat(MAX_DATA_BYTES)).to_string(), "[".repeat(1_000));
+        assert_eq!(code(&[("price.seen", "1"); MAX_SIGNALS + 1]), Err(FaultCode::SignalSpam));
+        for data in ["", "{", "1 2", &long, &deep] {
+            assert_eq!(code(&[("price.seen", data)]), Err(FaultCode::InvalidOutput), "{data:.80}");
+        }
+        for kind in ["", "price.other", "motor_result", "price.seen\0"] {
+            assert_eq!(code(&[("price.seen", "1"), (kind, "1")]), Err(FaultCode::UndeclaredSignal), "{kind}");
         }
     }
 }

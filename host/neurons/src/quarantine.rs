@@ -1,15 +1,16 @@
 //! The quarantine: simulated signals in, exactly the declared signals out, twice the same, within the energy of a tick.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use base::{Refusal, Timestamp};
 
 use crate::change::NeuronChange;
 use crate::config::NeuronsConfig;
-use crate::draft::NeuronDraft;
+use crate::draft::{NeuronDraft, NeuronProgram};
 use crate::fault::{Fault, FaultCode};
 use crate::names::OutputKind;
-use crate::tick::{NeuronHost, TickProgram, run};
+use crate::tick::{NeuronHost, Tick, run};
 
 /// The seeds and clocks of the two executions of a scenario: a neuron whose result depends on them is refused.
 const EXECUTIONS: [(u64, Timestamp); 2] = [
@@ -17,16 +18,17 @@ const EXECUTIONS: [(u64, Timestamp); 2] = [
     (0x9e37_79b9_7f4a_7c15, Timestamp::from_millis(2_000_000_061_007)),
 ];
 
-/// Executes every scenario, and returns the change that follows.
+/// Executes every scenario, and returns the change that follows. `component` are the bytes that are stored beside the neuron.
 ///
 /// # Errors
 /// If the host cannot execute it; that says nothing about the neuron.
 pub(crate) async fn examine(
     draft: &NeuronDraft,
+    component: Option<Arc<[u8]>>,
     host: &dyn NeuronHost,
     config: &NeuronsConfig,
 ) -> Result<NeuronChange, Refusal> {
-    match scenarios(draft, host, config).await? {
+    match scenarios(draft, component, host, config).await? {
         Ok((scenarios, most_energy_micros)) => Ok(NeuronChange::QuarantinePassed { scenarios, most_energy_micros }),
         Err(fault) => Ok(NeuronChange::QuarantineFailed { fault }),
     }
@@ -34,7 +36,12 @@ pub(crate) async fn examine(
 
 type Examined = Result<(u64, u64), Fault>;
 
-async fn scenarios(draft: &NeuronDraft, host: &dyn NeuronHost, config: &NeuronsConfig) -> Result<Examined, Refusal> {
+async fn scenarios(
+    draft: &NeuronDraft,
+    component: Option<Arc<[u8]>>,
+    host: &dyn NeuronHost,
+    config: &NeuronsConfig,
+) -> Result<Examined, Refusal> {
     let mismatch = |reason: String| Ok(Err(Fault::new(FaultCode::OutputMismatch, reason)));
     let different: BTreeSet<String> =
         draft.scenarios.iter().filter_map(|scenario| serde_json::to_string(&scenario.signal).ok()).collect();
@@ -47,7 +54,9 @@ async fn scenarios(draft: &NeuronDraft, host: &dyn NeuronHost, config: &NeuronsC
         return mismatch("its scenarios do not have exactly the kinds of signals that it reads".to_owned());
     }
     // Once, and never the text of a signal: a neuron must not fail because a signal quotes code.
-    if let Some(construct) = host.blocked(&draft.source) {
+    if let NeuronProgram::Source(source) = &draft.program
+        && let Some(construct) = host.blocked(source)
+    {
         let reason = format!("its code contains the disallowed pattern `{construct}`");
         return Ok(Err(Fault::new(FaultCode::Blocked, reason)));
     }
@@ -55,13 +64,8 @@ async fn scenarios(draft: &NeuronDraft, host: &dyn NeuronHost, config: &NeuronsC
     for (number, scenario) in (1_u64..).zip(&draft.scenarios) {
         let mut results = Vec::new();
         for (seed, now) in EXECUTIONS {
-            let program = TickProgram {
-                source: scenario.signal.program(&draft.source),
-                energy_micros: draft.energy_micros,
-                seed,
-                now,
-            };
-            let (ended, spent) = run(host, program, &draft.outputs).await?;
+            let tick = Tick { signal: &scenario.signal, seed, now };
+            let (ended, spent) = run(host, draft, component.clone(), tick).await?;
             most = most.max(spent);
             match ended {
                 Ok(signals) => results.push(signals),

@@ -1,6 +1,6 @@
 //! One tick: the port of the engine, and the signals that are emitted.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use base::{AgentName, ContentHash, Refusal, Timestamp};
@@ -9,17 +9,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::Batch;
 
+use crate::draft::NeuronDraft;
 use crate::fault::{Fault, FaultCode};
 use crate::names::{NeuronName, OutputKind};
-use crate::program::{EmittedSignal, emitted_by};
+use crate::program::{EmittedSignal, NeuronInput, emitted_as_text, emitted_by};
 
-/// The host of neurons: an engine without imports, and the energy of agents.
+/// The host of neurons: engines without imports, and the energy of agents.
 #[async_trait]
 pub trait NeuronHost: Send + Sync {
     /// The name of the first construct in a source that the static guard for code refuses.
     fn blocked(&self, source: &str) -> Option<&'static str>;
 
-    /// Executes a program in a fresh sandbox.
+    /// Executes a program in a fresh instance.
     ///
     /// # Errors
     /// If the host itself fails; an error of the program is a [`TickEnd`].
@@ -39,16 +40,32 @@ pub trait NeuronHost: Send + Sync {
 }
 
 /// A program to execute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TickProgram {
-    /// The source text with its signal.
-    pub source: String,
+    /// The code, with its signal.
+    pub code: TickCode,
     /// Energy that it may spend, in millionths of a full level.
     pub energy_micros: u64,
     /// Seed of its random numbers.
     pub seed: u64,
     /// The time on its clock.
     pub now: Timestamp,
+}
+
+/// The code of a tick, with its signal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TickCode {
+    /// JavaScript that begins with its signal.
+    Script(String),
+    /// A component of the world `neuron`.
+    Component {
+        /// Hash of the bytes, which was checked.
+        hash: ContentHash,
+        /// The bytes of the component.
+        bytes: Arc<[u8]>,
+        /// The signal that it reads.
+        signal: NeuronInput,
+    },
 }
 
 /// The result of a program.
@@ -63,8 +80,10 @@ pub struct TickReport {
 /// The end of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TickEnd {
-    /// It returned this JSON.
+    /// Code returned this JSON.
     Returned(String),
+    /// A component returned these signals: for each its kind, and its data as JSON text.
+    Emitted(Vec<(String, String)>),
     /// Its result is too large and was cut.
     TooLarge,
     /// It failed, with the code and the reason.
@@ -101,20 +120,38 @@ pub struct NeuronSignal {
     pub sources: Vec<String>,
 }
 
-/// Executes a program, and reads the signals in its result; with the energy that it spent.
+/// The circumstances of one tick.
+pub(crate) struct Tick<'a> {
+    /// The signal that is read.
+    pub signal: &'a NeuronInput,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// The time on the clock.
+    pub now: Timestamp,
+}
+
+/// Executes the program of a neuron, and reads the signals in its result; with the energy that it spent. `component` are the bytes that
+/// are stored beside the neuron.
 pub(crate) async fn run(
     host: &dyn NeuronHost,
-    program: TickProgram,
-    declared: &BTreeSet<OutputKind>,
+    draft: &NeuronDraft,
+    component: Option<Arc<[u8]>>,
+    Tick { signal, seed, now }: Tick<'_>,
 ) -> Result<(Result<Vec<EmittedSignal>, Fault>, u64), Refusal> {
-    let budget = program.energy_micros;
-    let TickReport { end, energy_micros } = host.execute(program).await?;
+    let budget = draft.energy_micros;
+    let code = match draft.program.with(signal, component) {
+        Ok(code) => code,
+        Err(fault) => return Ok((Err(fault), 0)),
+    };
+    let TickReport { end, energy_micros } =
+        host.execute(TickProgram { code, energy_micros: budget, seed, now }).await?;
     let ended = match end {
         // An engine that checks its fuel late does not make it free.
         _ if energy_micros > budget => {
             Err(Fault::new(FaultCode::OverBudget, format!("it spent more than {budget} millionths of energy")))
         }
-        TickEnd::Returned(json) => emitted_by(&json, declared),
+        TickEnd::Returned(json) => emitted_by(&json, &draft.outputs),
+        TickEnd::Emitted(signals) => emitted_as_text(signals, &draft.outputs),
         TickEnd::TooLarge => Err(Fault::new(FaultCode::InvalidOutput, "its result is too large")),
         TickEnd::Failed(code, reason) => Err(Fault::new(code, base::text::Foreign(&reason).visible(250))),
     };

@@ -1,7 +1,9 @@
 //! The neurons of an agent, for callers.
 
+use std::collections::BTreeSet;
+
 use base::{AgentName, ContentHash};
-use neurons::{Neuron, NeuronEvent, NeuronName, NeuronSwitches};
+use neurons::{InputKind, Neuron, NeuronEvent, NeuronName, NeuronSwitches, OutputKind, Scenario};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +21,44 @@ pub struct NeuronList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NeuronDetail {
-    /// The neuron with its code.
+    /// The neuron with its program.
     pub neuron: Neuron,
     /// Its changes, oldest first.
     pub events: Vec<NeuronEvent>,
+}
+
+/// A neuron from a file of the owner.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProposeNeuron {
+    /// The agent whose signals it reads.
+    #[serde(default)]
+    pub agent: AgentName,
+    /// The name of the neuron.
+    pub name: NeuronName,
+    /// Its purpose, in one line of at most 300 characters.
+    pub purpose: String,
+    /// Its program, in one of two forms.
+    pub program: ProposedProgram,
+    /// The kinds of signals that it reads, at most 8.
+    pub inputs: BTreeSet<InputKind>,
+    /// The kinds of signals that it emits, at most 8.
+    pub outputs: BTreeSet<OutputKind>,
+    /// Signals with the kinds that it must emit for them, at most 20.
+    pub scenarios: Vec<Scenario>,
+    /// Energy of one tick at most, in millionths of a full level: 100 to 20,000. Absent: 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_micros: Option<u64>,
+}
+
+/// The program of a proposed neuron.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ProposedProgram {
+    /// The body of a JavaScript function that sees `signal` and returns a list of `{kind, data}`; at most 16 KiB.
+    Source(String),
+    /// A component of the world `neuron`, in base64; at most 2 MiB before it.
+    Component(String),
 }
 
 /// The owner's decision to let a neuron be tried.

@@ -7,20 +7,19 @@ use base::{AgentName, Refusal, RefusalCode, RunId};
 use cognition::Consolidation;
 use motor::{ListFilter, Motor, RunRecord, RunStatus, ToolCallTrace};
 use neurons::{
-    InputKind, MAX_SCENARIOS, Neuron, NeuronDraft, NeuronName, NeuronOrigin, OutputKind, Scenario, emitted_by,
-    split_sample,
+    InputKind, MAX_SCENARIOS, Neuron, NeuronDraft, NeuronName, NeuronOrigin, NeuronProgram, OutputKind, Scenario,
+    emitted_by, split_sample,
 };
 use serde_json::Value;
 use store::blocking;
 
 use super::Neurons;
+use super::propose::{ENERGY_MICROS, submit};
 
 /// The latest completed runs that are searched for the same code.
 const MAX_RUNS: usize = 200;
 /// Recorded samples that become scenarios; the others are the proposal's.
 const MAX_RECORDED: usize = 8;
-/// Energy of a tick if the proposal names none, in millionths of a full level.
-const ENERGY_MICROS: u64 = 1_000;
 
 /// Proposes a neuron and puts it through its quarantine.
 ///
@@ -29,13 +28,7 @@ const ENERGY_MICROS: u64 = 1_000;
 pub(crate) async fn consolidate(neurons: &Neurons, request: Consolidation) -> Result<Neuron, Refusal> {
     let motor = neurons.0.motor.clone();
     let draft = blocking(move || draft(&motor, request)).await?;
-    let neurons = neurons.clone();
-    let proposing = tokio::spawn(async move {
-        let book = &neurons.0.book;
-        let proposed = book.propose(draft).await?;
-        book.quarantine(&proposed.draft.agent, &proposed.draft.name, &neurons.0.host).await
-    });
-    proposing.await.unwrap_or_else(|error| Err(store::broke_off(&error)))
+    submit(neurons, draft, None).await
 }
 
 fn draft(motor: &Motor, request: Consolidation) -> Result<NeuronDraft, Refusal> {
@@ -76,12 +69,12 @@ fn draft(motor: &Motor, request: Consolidation) -> Result<NeuronDraft, Refusal> 
         agent,
         name,
         purpose,
-        source,
+        program: NeuronProgram::Source(source),
         inputs,
         outputs,
         energy_micros: energy_micros.unwrap_or(ENERGY_MICROS),
         scenarios: all,
-        origin: NeuronOrigin { run, successes: recorded.runs, sources },
+        origin: NeuronOrigin { run: Some(run), successes: recorded.runs, sources },
     })
 }
 

@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
         if report.tools.is_empty() {
             let why = report.tools_error.unwrap_or_else(|| match report.unmapped.first() {
                 Some(function) => format!("`{}` {}", text::brief(&function.export, 100), function.why),
-                None if matches!(report.world, "code" | "reflector") => {
+                None if matches!(report.world, "code" | "reflector" | "neuron") => {
                     format!("it is of the world `{}`", report.world)
                 }
                 None => "it exports none".to_owned(),

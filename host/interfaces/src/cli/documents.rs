@@ -207,6 +207,7 @@ const OUTPUTS: &[CommandOutput] = &[
     value("neuron list", one::<NeuronList>),
     value("neuron off", one::<NeuronList>),
     value("neuron on", one::<NeuronList>),
+    value("neuron propose", one::<Neuron>),
     value("neuron reject", one::<Neuron>),
     value("neuron show", one::<NeuronDetail>),
     value("neuron signals", one::<Vec<NeuronSignal>>),

@@ -93,23 +93,40 @@ pub(super) async fn text_or_stdin(argument: &str) -> Result<String, Refusal> {
 
 /// A file of text.
 pub(super) fn text_file(path: &Path) -> Result<String, Refusal> {
-    let what = format!("`{}`", path.display());
-    let file = std::fs::File::open(path)
-        .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("cannot read {what}: {error}")))?;
+    let (file, what) = open(path)?;
     bounded(file, &what)
 }
 
+/// A file of at most `most` bytes.
+pub(super) fn binary_file(path: &Path, most: u64) -> Result<Vec<u8>, Refusal> {
+    let (file, what) = open(path)?;
+    bounded_bytes(file, &what, most)
+}
+
+fn open(path: &Path) -> Result<(std::fs::File, String), Refusal> {
+    let what = format!("`{}`", path.display());
+    match std::fs::File::open(path) {
+        Ok(file) => Ok((file, what)),
+        Err(error) => Err(Refusal::new(RefusalCode::InvalidRequest, format!("cannot read {what}: {error}"))),
+    }
+}
+
 fn bounded(source: impl std::io::Read, what: &str) -> Result<String, Refusal> {
+    let bytes = bounded_bytes(source, what, MAX_BYTES)?;
+    String::from_utf8(bytes).map_err(|_| Refusal::new(RefusalCode::InvalidRequest, format!("{what} is not UTF-8 text")))
+}
+
+fn bounded_bytes(source: impl std::io::Read, what: &str, most: u64) -> Result<Vec<u8>, Refusal> {
     let refuse = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
     let mut bytes = Vec::new();
     source
-        .take(MAX_BYTES + 1)
+        .take(most.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(|error| refuse(format!("cannot read {what}: {error}")))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(refuse(format!("{what} has more than {MAX_BYTES} bytes")));
+    if bytes.len() as u64 > most {
+        return Err(refuse(format!("{what} has more than {most} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| refuse(format!("{what} is not UTF-8 text")))
+    Ok(bytes)
 }
 
 /// US dollars on the command line, with or without the sign.

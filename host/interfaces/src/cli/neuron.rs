@@ -1,12 +1,15 @@
-//! `motor neuron`: code that an agent learned, which reacts to signals without a model (SPEC NEU-1).
+//! `motor neuron`: programs that an agent learned or the owner wrote, which react to signals without a model (SPEC NEU-1).
 
+mod propose;
+
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use agent::{ApproveNeuron, NamedNeuron, NeuronDetail, NeuronList, SwitchNeurons};
 use base::text::Foreign;
 use base::{Refusal, RefusalCode};
 use clap::{Args, Subcommand};
-use neurons::{Neuron, NeuronChange, NeuronName, NeuronSignal, NeuronStatus};
+use neurons::{InputKind, Neuron, NeuronChange, NeuronName, NeuronProgram, NeuronSignal, NeuronStatus, OutputKind};
 
 use super::Done;
 use super::consent::{confirm, unasked};
@@ -28,11 +31,13 @@ const MAX_LINES: usize = 1_000;
 pub(super) enum NeuronCommand {
     /// List the neurons of an agent with their states
     List,
-    /// Show a neuron with its code, its signals and its history
+    /// Show a neuron with its program, its signals and its history
     Show(NamedArgs),
+    /// Propose a neuron of your own, code or a component, and test it in its quarantine
+    Propose(propose::ProposeArgs),
     /// List the latest signals that neurons emitted, the newest first
     Signals(SignalsArgs),
-    /// Show the code of a quarantined neuron, and let it be tried
+    /// Show the program of a quarantined neuron, and let it be tried
     Approve(NamedArgs),
     /// Refuse a neuron that is not approved
     Reject(NamedArgs),
@@ -88,6 +93,7 @@ pub(super) async fn run(command: NeuronCommand, context: &Context) -> Done {
                     let found: Vec<NeuronSignal> = session.ask(&Call::get(path)).await?;
                     context.answer(&found, || signals(&found, columns))?;
                 }
+                NeuronCommand::Propose(args) => return propose::run(args, session, context).await,
                 NeuronCommand::Approve(NamedArgs { name }) => {
                     let NeuronDetail { neuron, .. } = read(session, context, &name).await?;
                     if neuron.status != NeuronStatus::Quarantined {
@@ -150,23 +156,40 @@ async fn read(session: &mut Session, context: &Context, name: &NeuronName) -> Re
     session.ask(&Call::get(format!("/v1/neurons/{name}?agent={}", context.agent()))).await
 }
 
-/// The card of a neuron: everything that its approval covers, with all of its code.
+/// The kinds that a neuron reads, and those that it emits, for people.
+fn kinds(inputs: &BTreeSet<InputKind>, outputs: &BTreeSet<OutputKind>) -> (String, String) {
+    let inputs: Vec<_> = inputs.iter().map(InputKind::as_str).collect();
+    let outputs: Vec<_> = outputs.iter().map(OutputKind::as_str).collect();
+    (inputs.join(", "), outputs.join(", "))
+}
+
+/// The card of a neuron: everything that its approval covers, with all of its code, or the hash of its component.
 fn card(title: String, neuron: &Neuron) -> Card {
     let draft = &neuron.draft;
-    let inputs: Vec<_> = draft.inputs.iter().map(|kind| kind.as_str()).collect();
-    let outputs: Vec<_> = draft.outputs.iter().map(neurons::OutputKind::as_str).collect();
+    let (reads, emits) = kinds(&draft.inputs, &draft.outputs);
+    let from = match &draft.origin.run {
+        Some(run) => format!("{run}; the same code succeeded in {} runs", draft.origin.successes),
+        None => "a file that the owner proposed; no run has tried it".to_owned(),
+    };
     let mut card = Card::new(title)
         .with("purpose", &draft.purpose)
-        .with("reads", inputs.join(", "))
-        .with("emits", outputs.join(", "))
+        .with("reads", reads)
+        .with("emits", emits)
         .with("energy", format!("at most {} millionths of a full level a tick", text::thousands(draft.energy_micros)))
         .with("reaches", "nothing: no files, no network, no model")
-        .with("from", format!("{}; the same code succeeded in {} runs", draft.origin.run, draft.origin.successes));
+        .with("from", from);
     if !draft.origin.sources.is_empty() {
         let sources = draft.origin.sources.join(", ");
         card = card.toned(Tone::Warning, "tainted by", format!("its origin has read untrusted content of {sources}"));
     }
-    card.with("hash", neuron.hash.hex()).with("code", &draft.source)
+    let card = card.with("hash", neuron.hash.hex());
+    match &draft.program {
+        NeuronProgram::Source(source) => card.with("code", source),
+        NeuronProgram::Component(component) => card
+            .with("component", component.hash.hex())
+            .with("size", format!("{} bytes", text::thousands(component.size_bytes)))
+            .with("imports", "none"),
+    }
 }
 
 fn list(found: &NeuronList, columns: usize) -> String {
@@ -197,14 +220,11 @@ fn list(found: &NeuronList, columns: usize) -> String {
 
 fn show(found: &NeuronDetail) -> String {
     let NeuronDetail { neuron: Neuron { draft, status, hash, meter, fault, .. }, events } = found;
-    let inputs: Vec<_> = draft.inputs.iter().map(|kind| kind.as_str()).collect();
-    let outputs: Vec<_> = draft.outputs.iter().map(neurons::OutputKind::as_str).collect();
+    let (reads, emits) = kinds(&draft.inputs, &draft.outputs);
     let mut shown = format!(
-        "{}: {status}\npurpose: {}\nreads: {}\nemits: {}\nhash: {hash}\nticks: {}, {} failed, {} signals, {} millionths of energy",
+        "{}: {status}\npurpose: {}\nreads: {reads}\nemits: {emits}\nhash: {hash}\nticks: {}, {} failed, {} signals, {} millionths of energy",
         draft.name,
         Foreign(&draft.purpose).visible(MAX_SHOWN),
-        inputs.join(", "),
-        outputs.join(", "),
         meter.ticks,
         meter.failed,
         meter.emitted,
@@ -226,9 +246,17 @@ fn show(found: &NeuronDetail) -> String {
         };
         line(&format!("{} {}{why}", text::seconds(event.at), event.change.name()));
     }
-    line("code:");
-    for code in draft.source.lines().take(MAX_LINES) {
-        line(&format!("  {}", Foreign(code).visible(usize::MAX)));
+    match &draft.program {
+        NeuronProgram::Source(source) => {
+            line("code:");
+            for code in source.lines().take(MAX_LINES) {
+                line(&format!("  {}", Foreign(code).visible(usize::MAX)));
+            }
+        }
+        NeuronProgram::Component(component) => {
+            let size = text::thousands(component.size_bytes);
+            line(&format!("component: {}, {size} bytes, imports nothing", component.hash));
+        }
     }
     shown
 }
@@ -268,5 +296,30 @@ mod tests {
         assert!(!rows.contains('\u{1b}'), "{rows}");
         let detail = NeuronDetail { neuron, events: Vec::new() };
         assert!(!show(&detail).contains('\u{1b}'), "{}", show(&detail));
+    }
+
+    #[test]
+    fn the_card_of_a_component_has_its_hash_its_size_and_no_imports() {
+        let component = neurons::NeuronComponentRef { size_bytes: 12_345, ..neurons::NeuronComponentRef::of(b"a") };
+        let neuron: Neuron = serde_json::from_value(json!({
+            "agent": "main", "name": "bitcoin", "purpose": "notes the price", "component": component,
+            "inputs": ["run.completed"], "outputs": ["bitcoin.price"], "energyMicros": 1_000, "scenarios": [],
+            "origin": { "successes": 0 },
+            "hash": base::ContentHash::of(b"version"), "status": "quarantined", "events": 2, "changedAt": 0,
+        }))
+        .unwrap();
+        let card = card("let it be tried?".to_owned(), &neuron);
+        let hash = component.hash.hex();
+        for (label, expected) in [
+            ("component", hash.as_str()),
+            ("size", "12,345 bytes"),
+            ("imports", "none"),
+            ("from", "a file that the owner proposed; no run has tried it"),
+        ] {
+            assert!(card.fields().any(|(name, text, _)| (name, text) == (label, expected)), "{label}");
+        }
+        assert!(card.fields().all(|(label, ..)| label != "code"));
+        let shown = show(&NeuronDetail { neuron, events: Vec::new() });
+        assert!(shown.ends_with(&format!("component: sha256:{hash}, 12,345 bytes, imports nothing")), "{shown}");
     }
 }

@@ -1,7 +1,7 @@
 //! The neurons of an agent: `/v1/neurons` (SPEC NEU-1). Only the owner decides about them. Their data comes from the agent's own work, so no
 //! API token reads it.
 
-use agent::{ApproveNeuron, NamedNeuron, NeuronDetail, NeuronList, SwitchNeurons};
+use agent::{ApproveNeuron, NamedNeuron, NeuronDetail, NeuronList, ProposeNeuron, SwitchNeurons};
 use axum::Json;
 use axum::extract::State;
 use base::{AgentName, Refusal, RefusalCode};
@@ -65,6 +65,15 @@ pub(super) async fn emitted(
 ) -> ApiResult<Vec<NeuronSignal>> {
     check(&access, &agent)?;
     Ok(Json(api.host.neurons.signals(&agent, neuron, limit).await?))
+}
+
+pub(super) async fn propose(
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
+    Body(request): Body<ProposeNeuron>,
+) -> ApiResult<Neuron> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.neurons.propose(request, consent).await?))
 }
 
 pub(super) async fn approve(

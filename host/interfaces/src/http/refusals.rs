@@ -45,6 +45,9 @@ pub(super) const REFLECT: [RefusalCode; 5] = [IllegalState, Busy, NotFound, Mode
 /// Refusals of an approval of a reflector.
 pub(super) const REFLECTOR: [RefusalCode; 4] = [NotFound, SkillUntrusted, InvalidComponent, ConsentNeeded];
 
+/// Refusals of a proposed neuron.
+pub(super) const NEURON: [RefusalCode; 4] = [IllegalState, NotFound, InvalidComponent, ConsentNeeded];
+
 /// Reading or landing the changes of a run in the owner's directories.
 pub(super) const LAND: [RefusalCode; 3] = [IllegalState, NotFound, InvalidRequest];
 

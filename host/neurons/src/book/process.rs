@@ -13,7 +13,7 @@ use crate::change::{NeuronChange, NeuronStatus};
 use crate::names::{InputKind, NeuronName};
 use crate::neuron::Neuron;
 use crate::program::{EmittedSignal, NeuronInput};
-use crate::tick::{NeuronHost, NeuronSignal, TickProgram, run};
+use crate::tick::{NeuronHost, NeuronSignal, Tick, run};
 
 /// Signals without a tick after which the position is stored: so many are looked at again after a restart.
 const MAX_UNSTORED: u64 = 1_000;
@@ -155,13 +155,9 @@ impl NeuronBook {
     ) -> Result<(), Refusal> {
         let Some(mut neuron) = staged.get(state, key).cloned() else { return Ok(()) };
         // The same signal after a crash gives the same result: seed and clock are the signal's.
-        let program = TickProgram {
-            source: heard.input.program(&neuron.draft.source),
-            energy_micros: neuron.draft.energy_micros,
-            seed: reaction.signal.id,
-            now: reaction.signal.created_at,
-        };
-        let (ended, energy) = run(reaction.host, program, &neuron.draft.outputs).await?;
+        let tick = Tick { signal: &heard.input, seed: reaction.signal.id, now: reaction.signal.created_at };
+        let component = self.component(&neuron.draft)?;
+        let (ended, energy) = run(reaction.host, &neuron.draft, component, tick).await?;
         reaction.ticks += 1;
         reaction.spent = reaction.spent.saturating_add(energy);
         neuron.meter.energy_micros = neuron.meter.energy_micros.saturating_add(energy);

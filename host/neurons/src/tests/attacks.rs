@@ -49,12 +49,12 @@ async fn declared_and_actual_signals_are_equal() {
         }),
     ];
     for (name, draft) in cases {
-        let proposed = home.book.propose(NeuronDraft { name: named(name), ..draft }).await.unwrap();
+        let proposed = home.book.propose(NeuronDraft { name: named(name), ..draft }, None).await.unwrap();
         home.book.quarantine(&proposed.draft.agent, &proposed.draft.name, &home.host).await.unwrap();
         assert_eq!(home.status(name).await, (NeuronStatus::Rejected, Some(FaultCode::OutputMismatch)), "{name}");
     }
     let repeated = NeuronDraft { scenarios: vec![scenario("price", &["price.seen"]); 5], ..draft("repeated", BENIGN) };
-    home.book.propose(repeated).await.unwrap();
+    home.book.propose(repeated, None).await.unwrap();
     home.book.quarantine(&AgentName::default(), &named("repeated"), &home.host).await.unwrap();
     assert_eq!(home.status("repeated").await, (NeuronStatus::Rejected, Some(FaultCode::TooFewScenarios)));
 }

@@ -24,7 +24,7 @@ fn turns(name: &str, from: &str, into: &str) -> NeuronDraft {
 
 async fn learn(home: &Home, draft: NeuronDraft) {
     let name = draft.name.clone();
-    home.book.propose(draft).await.unwrap();
+    home.book.propose(draft, None).await.unwrap();
     home.book.quarantine(&AgentName::default(), &name, &home.host).await.unwrap();
     assert_eq!(home.approve(name.as_str()).await.unwrap().status, NeuronStatus::Trial, "{name}");
 }
@@ -67,10 +67,10 @@ async fn a_chain_ends_and_carries_its_sources() {
 async fn a_neuron_reads_no_host_kind_and_not_its_own() {
     let home = World::new().open();
     let own = NeuronDraft { inputs: BTreeSet::from([reads("price.seen")]), ..draft("own", BENIGN) };
-    let refusal = home.book.propose(own).await.unwrap_err();
+    let refusal = home.book.propose(own, None).await.unwrap_err();
     assert!(refusal.reason.contains("a kind that it emits"), "{refusal:?}");
     let many = NeuronDraft { inputs: (0..9).map(|n| reads(&format!("a.b{n}"))).collect(), ..draft("many", BENIGN) };
-    assert!(home.book.propose(many).await.is_err());
+    assert!(home.book.propose(many, None).await.is_err());
     for kind in ["approval.asked", "consent.given", "owner.message", "run.awaiting_approval"] {
         let input = json!({ "kind": kind, "data": {} });
         assert!(serde_json::from_value::<NeuronInput>(input).is_err(), "{kind}");

@@ -14,12 +14,21 @@ async fn state(home: &Home) -> (Vec<Neuron>, Vec<Vec<NeuronEvent>>, Vec<NeuronSi
     (neurons, events, home.emitted(), home.book.switches().await)
 }
 
+/// The two kinds of a program, with the bytes of a component.
+fn programs() -> [(NeuronDraft, Option<&'static [u8]>); 2] {
+    [(draft("bitcoin", BENIGN), None), (component("bitcoin", BENIGN), Some(BENIGN.as_bytes()))]
+}
+
 /// Steps of a life, each one write. Returns the number of those that succeeded, and the first error.
-async fn live(home: &Home, steps: usize) -> (usize, Result<(), Refusal>) {
+async fn live(
+    home: &Home,
+    (draft, bytes): &(NeuronDraft, Option<&'static [u8]>),
+    steps: usize,
+) -> (usize, Result<(), Refusal>) {
     let (agent, name) = (AgentName::default(), named("bitcoin"));
     for step in 0..steps {
         let done = match step {
-            0 => home.book.propose(draft("bitcoin", BENIGN)).await.map(drop),
+            0 => home.book.propose(draft.clone(), *bytes).await.map(drop),
             1 => home.book.quarantine(&agent, &name, &home.host).await.map(drop),
             2 => home.approve("bitcoin").await.map(drop),
             3 | 5 | 7 => home.try_run_ends("price 1").await,
@@ -44,11 +53,17 @@ fn world() -> World {
 
 #[tokio::test]
 async fn at_every_write_of_a_promotion_a_step_is_whole_or_not_there() {
+    for program in programs() {
+        check_every_write(&program).await;
+    }
+}
+
+async fn check_every_write(program: &(NeuronDraft, Option<&'static [u8]>)) {
     let (mut expected, mut writes) = (Vec::new(), 0);
     for steps in 0..=STEPS {
         let world = world();
         let home = world.open();
-        live(&home, steps).await.1.unwrap();
+        live(&home, program, steps).await.1.unwrap();
         expected.push(state(&home).await);
         writes = world.disk.writes();
     }
@@ -59,7 +74,7 @@ async fn at_every_write_of_a_promotion_a_step_is_whole_or_not_there() {
             let world = world();
             world.disk.fail_at(write, DiskFault::Crash { reached });
             let home = world.open();
-            let (done, result) = live(&home, STEPS).await;
+            let (done, result) = live(&home, program, STEPS).await;
             result.unwrap_err();
             drop(home);
             let home = world.open();

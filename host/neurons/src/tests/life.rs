@@ -6,7 +6,7 @@ use super::*;
 async fn a_neuron_is_proposed_quarantined_approved_tried_and_active() {
     let world = World::new();
     let home = world.open();
-    let proposed = home.book.propose(draft("bitcoin", BENIGN)).await.unwrap();
+    let proposed = home.book.propose(draft("bitcoin", BENIGN), None).await.unwrap();
     assert_eq!(proposed.status, NeuronStatus::Proposed);
     // Nothing ticks before the owner has approved it.
     home.tick("price 5").await;
@@ -108,17 +108,17 @@ async fn a_disabled_neuron_is_tried_again_by_the_owner_alone() {
     home.tick("price").await;
     assert!(home.emitted().is_empty());
     // The agent cannot undo it by the same proposal; another version begins at the beginning.
-    let refused = home.book.propose(draft("bitcoin", BENIGN)).await.unwrap_err();
+    let refused = home.book.propose(draft("bitcoin", BENIGN), None).await.unwrap_err();
     assert_eq!(refused.code, RefusalCode::Forbidden);
     assert_eq!(home.book.switch(&agent, &name, true, consent()).await.unwrap().status, NeuronStatus::Trial);
     home.tick("price").await;
     assert_eq!(home.emitted().len(), 1);
     assert_eq!(
-        home.book.propose(draft("bitcoin", "emit price.seen")).await.unwrap_err().code,
+        home.book.propose(draft("bitcoin", "emit price.seen"), None).await.unwrap_err().code,
         RefusalCode::IllegalState
     );
     home.book.switch(&agent, &name, false, consent()).await.unwrap();
-    let again = home.book.propose(draft("bitcoin", "emit price.seen")).await.unwrap();
+    let again = home.book.propose(draft("bitcoin", "emit price.seen"), None).await.unwrap();
     assert_eq!((again.status, again.approval), (NeuronStatus::Proposed, None));
 }
 
@@ -127,11 +127,11 @@ async fn what_the_owner_rejected_is_not_proposed_again() {
     let home = World::new().open();
     home.propose("bitcoin", BENIGN).await;
     home.book.reject(&AgentName::default(), &named("bitcoin"), consent()).await.unwrap();
-    assert_eq!(home.book.propose(draft("bitcoin", BENIGN)).await.unwrap_err().code, RefusalCode::Forbidden);
+    assert_eq!(home.book.propose(draft("bitcoin", BENIGN), None).await.unwrap_err().code, RefusalCode::Forbidden);
     assert!(home.approve("bitcoin").await.is_err());
     // One that only failed its quarantine may come back with better scenarios.
     let few = NeuronDraft { scenarios: vec![scenario("price", &["price.seen"])], ..draft("other", BENIGN) };
-    home.book.propose(few).await.unwrap();
+    home.book.propose(few, None).await.unwrap();
     home.book.quarantine(&AgentName::default(), &named("other"), &home.host).await.unwrap();
     assert_eq!(home.status("other").await, (NeuronStatus::Rejected, Some(FaultCode::TooFewScenarios)));
     assert_eq!(home.propose("other", BENIGN).await.status, NeuronStatus::Quarantined);
@@ -143,12 +143,12 @@ async fn too_few_successes_and_a_switched_off_configuration_propose_nothing() {
     let home = world.open();
     let mut few = draft("bitcoin", BENIGN);
     few.origin.successes = 4;
-    assert_eq!(home.book.propose(few.clone()).await.unwrap_err().code, RefusalCode::IllegalState);
+    assert_eq!(home.book.propose(few.clone(), None).await.unwrap_err().code, RefusalCode::IllegalState);
     few.origin.successes = 5;
-    home.book.propose(few).await.unwrap();
+    home.book.propose(few, None).await.unwrap();
     drop(home);
     let off = World { config: NeuronsConfig { enabled: false, ..NeuronsConfig::default() }, ..world };
-    assert_eq!(off.open().book.propose(draft("a", BENIGN)).await.unwrap_err().code, RefusalCode::IllegalState);
+    assert_eq!(off.open().book.propose(draft("a", BENIGN), None).await.unwrap_err().code, RefusalCode::IllegalState);
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_tired_agent_has_no_ticks_and_a_broken_engine_loses_no_signal() {
     home.host.tired.store(false, std::sync::atomic::Ordering::Relaxed);
     assert_eq!((home.emitted().len(), home.neuron("bitcoin").await.meter.ticks), (0, 0));
 
-    let broken = home.book.propose(draft("broken", "broken")).await.unwrap();
+    let broken = home.book.propose(draft("broken", "broken"), None).await.unwrap();
     home.book.quarantine(&broken.draft.agent, &broken.draft.name, &home.host).await.unwrap_err();
     assert_eq!(home.status("broken").await, (NeuronStatus::Proposed, None), "the host's failure is not the neuron's");
 }
