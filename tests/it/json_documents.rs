@@ -141,6 +141,22 @@ fn every_output_is_as_its_schema_says() {
     check("cortex commitments", &[]);
     check("cortex directives", &[]);
     check("cortex signals", &[]);
+    let scenario = |summary: &str| {
+        let emits = if summary == "rain" { json!([]) } else { json!(["price.seen"]) };
+        json!({ "signal": { "kind": "run.completed", "data": { "summary": summary } }, "emits": emits })
+    };
+    let scenarios = motor.file("scenarios.json", json!(["price 1", "price 2", "rain"].map(scenario)).to_string());
+    let code = "return signal.data.summary.includes('price') ? [{ kind: 'price.seen' }] : [];";
+    let code = motor.file("coded.js", code);
+    let component = motor.file("built.wasm", tests::hostile_guest("neurons-pure"));
+    for (name, file) in [("coded", code), ("built", component)] {
+        let [file, scenarios] = [&file, &scenarios].map(|path| path.to_str().unwrap());
+        let kinds = ["--inputs", "run.completed", "--outputs", "price.seen", "--scenarios", scenarios];
+        let words = [&[name, file, "--purpose", "notices prices"][..], &kinds].concat();
+        assert_eq!(check("neuron propose", &words)["status"], "quarantined");
+        assert_eq!(check("neuron show", &[name])["neuron"]["name"], name);
+    }
+    assert_eq!(check("neuron list", &[])["neurons"].as_array().unwrap().len(), 2);
     check("mcp tools", &[]);
     check("help", &["terms"]);
     check("help", &["fuel"]);

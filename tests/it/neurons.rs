@@ -3,6 +3,8 @@
 //!
 //! The real program has no virtual clock: the trials here have no hours. `host/neurons/src/tests` has the 24 hours.
 
+mod components;
+
 use serde_json::{Value, json};
 use tests::model_server::Turn;
 

@@ -23,7 +23,7 @@ const SKILLS: [&str; 1] = ["calendar"];
 const PURE: [&str; 1] = ["reflector"];
 
 /// Guests of the tests that are built twice: with WASI, and as `NAME-pure` without it.
-const ALSO_PURE: [&str; 1] = ["reflectors"];
+const ALSO_PURE: [&str; 2] = ["neurons", "reflectors"];
 
 /// The sources of the bundled guests.
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];
