@@ -222,8 +222,8 @@ fn what_a_recorded_site_lacks_is_asked_of_the_real_server_once() {
 
     case(json!({ "url": server.url("/items") }), json!({}));
     test(&["--bless"]).refused(1, &["sites/items.json"]);
-    let ended = test(&["--record", "--bless"]);
-    assert!(ended.succeeded().stderr.contains("recorded 1 new in `sites/items.json`"), "{ended:?}");
+    let ended = test(&["--record", "--bless"]).succeeded();
+    assert!(ended.stderr.contains("recorded 1 new in `sites/items.json`"), "{ended:?}");
     let site: Value = serde_json::from_slice(&fs::read(project.join("sites/items.json")).unwrap()).unwrap();
     assert_eq!(site[0]["request"], json!({ "url": server.url("/items") }));
     let response = &site[0]["response"];
