@@ -140,7 +140,9 @@ mod tests {
             (header::CONTENT_LENGTH, "9"),
         ];
         let mut map = HeaderMap::new();
-        headers.into_iter().for_each(|(name, value)| drop(map.append(name, value.parse().unwrap())));
+        for (name, value) in headers {
+            map.append(name, value.parse().unwrap());
+        }
         recording.answered(StatusCode::CREATED, &map);
         body.chunks(2).for_each(|piece| recording.piece(piece));
         recording.end();

@@ -81,7 +81,7 @@ async fn a_neuron_reads_no_host_kind_and_not_its_own() {
 async fn a_spreading_chain_is_bounded() {
     let home = World::new().open();
     let spreads = |name: &str, from: &str, into: &str| NeuronDraft {
-        source: format!("when {from} emit {into} {into} {into}"),
+        program: NeuronProgram::Source(format!("when {from} emit {into} {into} {into}")),
         ..turns(name, from, into)
     };
     learn(&home, draft("a", BENIGN)).await;
