@@ -120,7 +120,8 @@ impl Recording {
 fn recorded(body: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(body).ok()?;
     let json = serde_json::from_str::<Value>(text).ok();
-    let json = json.filter(|value| (value.is_object() || value.is_array()) && value.to_string() == text);
+    let is_same = |value: &Value| serde_json::to_string(value).is_ok_and(|again| again == text);
+    let json = json.filter(|value| (value.is_object() || value.is_array()) && is_same(value));
     Some(json.unwrap_or_else(|| text.into()))
 }
 
