@@ -1,5 +1,7 @@
 //! Inspecting a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
 
+mod function;
+mod neuron;
 mod reflector;
 
 use std::collections::BTreeMap;
@@ -11,10 +13,12 @@ use std::time::Duration;
 use base::{ContentHash, CredentialName, Refusal, RefusalCode, Secret, excerpt};
 use motor::Preparing;
 use network::{Gate, NetworkConfig, Policy, RecordedSite, Recorder, RunNetwork, Taint};
+use neurons::MAX_COMPONENT_BYTES;
 use runtime::inspect::{Export, Import};
 use runtime::{
-    CallUsage, Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NoteSink, Outcome,
-    ReflectorComponent, Runtime, SkillAbout, ToolCall, ToolComponent, ToolDescription, ToolError, UnmappedFunction,
+    CallUsage, Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NeuronComponent,
+    NoteSink, Outcome, ReflectorComponent, Runtime, SkillAbout, ToolCall, ToolComponent, ToolDescription, ToolError,
+    UnmappedFunction,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +40,7 @@ pub struct ComponentReport {
     pub hash: ContentHash,
     /// Number of its bytes.
     pub size_bytes: u64,
-    /// Its world: `tool`, `skill`, `code` or `reflector` of this project, a `command`, or `functions` of another WIT.
+    /// Its world: `tool`, `skill`, `code`, `reflector` or `neuron` of this project, a `command`, or `functions` of another WIT.
     pub world: &'static str,
     /// The capabilities its imports give it. It has no others.
     pub capabilities: Vec<&'static str>,
@@ -248,7 +252,7 @@ impl Workbench {
         Ok(self.report(&inspection, loading).await)
     }
 
-    /// Calls one tool, or one function of a reflector, under the real limits.
+    /// Calls one tool, or one function of a reflector or a neuron, under the real limits.
     ///
     /// # Errors
     /// If the component cannot be used. Failures of the tool are part of the reply.
@@ -257,9 +261,14 @@ impl Workbench {
         let refuse = |error: LoadError| invalid(&request.path, &error);
         let loading = Component::load(&self.runtime, &bytes, ComponentOrigin::Untrusted);
         let component = self.load(&request.path, loading).await.map_err(refuse)?;
-        if component.inspection().kind == Kind::Reflector {
+        let kind = component.inspection().kind;
+        if matches!(kind, Kind::Reflector | Kind::Neuron) {
             let CallRequest { tool, arguments, notes, cancel, .. } = request;
-            let called = reflector::call(&self.runtime, &component, (&tool, &arguments), notes, cancel).await;
+            let function = (tool.as_str(), arguments.as_str());
+            let called = match kind {
+                Kind::Neuron => neuron::call(&self.runtime, &component, function, cancel).await,
+                _ => reflector::call(&self.runtime, &component, function, notes, cancel).await,
+            };
             let (outcome, usage) = called.map_err(|error| invalid(&request.path, &error))?;
             return Ok(CallReply::new(outcome, usage, None, String::new()));
         }
@@ -301,13 +310,39 @@ impl Workbench {
     /// If it is not; the reason names the fault.
     pub async fn check_reflector(&self, path: &Path) -> Result<(), Refusal> {
         let bytes = read(path, self.most_bytes())?;
-        let inspection = self.inspect(path, &bytes, ComponentOrigin::Untrusted).await?;
+        let link = |component: &Component| ReflectorComponent::link(&self.runtime, component).map(drop);
+        self.check(path, &bytes, ReflectorComponent::check, link).await
+    }
+
+    /// Checks that a file is a neuron that a home takes: its size, its imports, its exports, and their types.
+    ///
+    /// # Errors
+    /// If it is not; the reason names the fault.
+    pub async fn check_neuron(&self, path: &Path) -> Result<(), Refusal> {
+        let bytes = read(path, MAX_COMPONENT_BYTES)?;
+        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_COMPONENT_BYTES {
+            let reason =
+                format!("`{}`: the component of a neuron has at most {MAX_COMPONENT_BYTES} bytes", path.display());
+            return Err(Refusal::new(RefusalCode::InvalidComponent, reason));
+        }
+        let link = |component: &Component| NeuronComponent::link(&self.runtime, component).map(drop);
+        self.check(path, &bytes, NeuronComponent::check, link).await
+    }
+
+    async fn check(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        check: impl FnOnce(&Inspection) -> Result<(), LoadError>,
+        link: impl FnOnce(&Component) -> Result<(), LoadError>,
+    ) -> Result<(), Refusal> {
+        let inspection = self.inspect(path, bytes, ComponentOrigin::Untrusted).await?;
         let refuse = |error: LoadError| invalid(path, &error);
         // Before it is compiled, which takes longer.
-        ReflectorComponent::check(&inspection).map_err(refuse)?;
-        let loading = Component::load(&self.runtime, &bytes, ComponentOrigin::Untrusted);
+        check(&inspection).map_err(refuse)?;
+        let loading = Component::load(&self.runtime, bytes, ComponentOrigin::Untrusted);
         let component = self.load(path, loading).await.map_err(refuse)?;
-        ReflectorComponent::link(&self.runtime, &component).map(drop).map_err(refuse)
+        link(&component).map_err(refuse)
     }
 
     /// The network access of a call: these domains through the gate, and nothing without domains. A write after reading

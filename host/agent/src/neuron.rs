@@ -26,6 +26,8 @@ use toolbox::SandboxPool;
 use crate::api::neurons::{ApproveNeuron, NeuronDetail, NeuronList};
 pub(crate) use consolidate::consolidate;
 use engine::EngineHost;
+pub(crate) use engine::{signal_text, tick_limits};
+pub(crate) use propose::ENERGY_MICROS;
 
 /// Pause after a failure of the host or its storage.
 const PAUSE: Duration = Duration::from_secs(5);

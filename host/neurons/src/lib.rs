@@ -31,7 +31,7 @@ pub use draft::{
 pub use fault::{Fault, FaultCode};
 pub use names::{InputKind, InvalidNeuronName, InvalidOutputKind, NeuronName, OutputKind};
 pub use neuron::{Meter, Neuron, Trial};
-pub use program::{EmittedSignal, MAX_DATA_BYTES, NeuronInput, emitted_by, split_sample};
+pub use program::{EmittedSignal, MAX_DATA_BYTES, NeuronInput, emitted_as_text, emitted_by, split_sample};
 pub use tick::{NeuronHost, NeuronSignal, TickCode, TickEnd, TickProgram, TickReport};
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ pub fn emitted_by(result: &str, declared: &BTreeSet<OutputKind>) -> Result<Vec<E
 ///
 /// # Errors
 /// As [`emitted_by`].
-pub(crate) fn emitted_as_text(
+pub fn emitted_as_text(
     signals: Vec<(String, String)>,
     declared: &BTreeSet<OutputKind>,
 ) -> Result<Vec<EmittedSignal>, Fault> {

@@ -2,8 +2,6 @@
 //!
 //! The same linking, limits and bound of the prompt as in a cycle: a reflector that passes its cases is not refused there.
 
-use std::collections::BTreeMap;
-
 use runtime::{
     AssessmentProposal, BeliefProposal, CallUsage, CommitmentProposal, Component, DirectiveProposal, GuidanceProposals,
     LoadError, NoteSink, Outcome, ReflectionPrompt, ReflectionProposals, ReflectorCall, ReflectorComponent, Runtime,
@@ -12,6 +10,7 @@ use runtime::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::function::{only_argument, settled};
 use crate::reflection::reflector_limits;
 
 /// Calls one function of the interfaces `reflection` and `guidance`.
@@ -66,13 +65,10 @@ pub(super) async fn call(
 
 /// The only argument: text, or the JSON text of any other value.
 fn text(arguments: &str, parameter: &str) -> Result<String, String> {
-    let mut arguments: BTreeMap<String, Value> =
-        serde_json::from_str(arguments).map_err(|error| format!("the arguments are not a JSON object: {error}"))?;
-    match (arguments.remove(parameter), arguments.is_empty()) {
-        (Some(Value::String(text)), true) => Ok(text),
-        (Some(value), true) => Ok(value.to_string()),
-        _ => Err(format!("the only argument is `{parameter}`: text, or any JSON in place of its text")),
-    }
+    only_argument(arguments, parameter, "text, or any JSON in place of its text").map(|argument| match argument {
+        Value::String(text) => text,
+        value => value.to_string(),
+    })
 }
 
 /// The prompt as JSON, unless a cycle would refuse it.
@@ -81,17 +77,6 @@ fn prompt_of(ReflectionPrompt { system, user }: ReflectionPrompt) -> Outcome<Str
     match prompt.system_tokens() {
         Ok(_) => Outcome::Returned(json!({ "system": prompt.system, "user": prompt.user }).to_string()),
         Err(error) => Outcome::Refused(ToolError::Limit(error.reason)),
-    }
-}
-
-fn settled<T>(outcome: Outcome<T, String>) -> Outcome<T, ToolError> {
-    match outcome {
-        Outcome::Returned(value) => Outcome::Returned(value),
-        Outcome::Refused(message) => Outcome::Refused(ToolError::Failed { message, retryable: false }),
-        Outcome::Exceeded(exceeded) => Outcome::Exceeded(exceeded),
-        Outcome::Trapped(trap) => Outcome::Trapped(trap),
-        Outcome::Cancelled => Outcome::Cancelled,
-        Outcome::HostFault(message) => Outcome::HostFault(message),
     }
 }
 

@@ -78,8 +78,8 @@ impl EngineHost {
             Ok(component) => component,
             Err(error) => return unloaded(&error),
         };
-        let signal = SignalText { kind: signal.kind.as_str().to_owned(), data: signal.data.to_string() };
-        let report = component.tick(signal, &limits(energy_micros), &self.closing.child_token()).await;
+        let cancel = self.closing.child_token();
+        let report = component.tick(signal_text(&signal), &tick_limits(energy_micros), &cancel).await;
         let spent = spent(report.usage.fuel, energy_micros);
         Ok(TickReport { end: end(report.outcome)?, energy_micros: spent })
     }
@@ -132,7 +132,13 @@ fn spent(fuel: u64, energy_micros: u64) -> u64 {
     fuel.div_ceil(FUEL_PER_MICRO).min(energy_micros)
 }
 
-fn limits(energy_micros: u64) -> Limits {
+/// A signal as a component reads it.
+pub(crate) fn signal_text(signal: &NeuronInput) -> SignalText {
+    SignalText { kind: signal.kind.as_str().to_owned(), data: signal.data.to_string() }
+}
+
+/// The limits of a tick that may spend this energy.
+pub(crate) fn tick_limits(energy_micros: u64) -> Limits {
     Limits {
         fuel: energy_micros.saturating_mul(FUEL_PER_MICRO),
         memory_bytes: 16 << 20,
@@ -165,7 +171,7 @@ impl NeuronHost for EngineHost {
         let sandbox = self.sandboxes.code(Language::JavaScript, false, CompileTurn::ONLY).await?;
         // The guard judged the code once; here a signal that quotes code is part of the text.
         let program = Program { source, timeout: TIMEOUT, guard: false, seed, now_ms: now.as_millis() };
-        let report = sandbox.execute(&program, &limits(energy_micros), &self.closing.child_token()).await;
+        let report = sandbox.execute(&program, &tick_limits(energy_micros), &self.closing.child_token()).await;
         let end = match report.outcome {
             Ok(value) if value.truncated => TickEnd::TooLarge,
             Ok(value) => TickEnd::Returned(value.json),

@@ -13,7 +13,7 @@ use super::Neurons;
 use crate::api::neurons::{ProposeNeuron, ProposedProgram};
 
 /// Energy of a tick if the proposal names none, in millionths of a full level.
-pub(super) const ENERGY_MICROS: u64 = 1_000;
+pub(crate) const ENERGY_MICROS: u64 = 1_000;
 
 impl Neurons {
     /// Proposes a program of the owner, and puts it through its quarantine.
