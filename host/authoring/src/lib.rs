@@ -1,5 +1,5 @@
-//! Projects of tools, skills and reflectors on their author's machine: scaffolding, building with the language's own toolchain, test
-//! cases as files, and packing (SPEC HOST-9).
+//! Projects of tools, skills, reflectors and neurons on their author's machine: scaffolding, building with the language's own
+//! toolchain, test cases as files, and packing (SPEC HOST-9).
 //!
 //! It knows no engine and no home: callers run the built component. It trusts the project like any source code that its
 //! author builds; nothing here gives a component powers.

@@ -37,15 +37,25 @@ pub struct PackedSkill {
 /// Packs a built project into `build/NAME.skill`. A tool gets a `SKILL.md` from its description and its tools.
 ///
 /// # Errors
-/// If it is a reflector or not built, a file cannot be read, or the result would not be a valid skill.
+/// If it is a reflector, a neuron or not built, a file cannot be read, or the result would not be a valid skill.
 pub fn pack(project: &Project, tools: &[ToolLine]) -> Result<PackedSkill, Refusal> {
-    if project.manifest.kind == Kind::Reflector {
-        let reason = "a reflector is not packed: it is its component alone, and no skill";
-        return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(format!(
-            "copy `{}` into `reflectors` of the home, then `motor cortex reflector approve {}`",
-            project.component().display(),
-            project.name()
-        )));
+    let (name, built) = (project.name(), project.component());
+    let not_packed = match project.manifest.kind {
+        Kind::Tool | Kind::Skill => None,
+        Kind::Reflector => Some((
+            "a reflector",
+            format!(
+                "copy `{}` into `reflectors` of the home, then `motor cortex reflector approve {name}`",
+                built.display()
+            ),
+        )),
+        Kind::Neuron => {
+            Some(("a neuron", format!("`motor neuron propose {name} {}` takes the component", built.display())))
+        }
+    };
+    if let Some((kind, remedy)) = not_packed {
+        let reason = format!("{kind} is not packed: it is its component alone, and no skill");
+        return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(remedy));
     }
     let component = fs::read(project.component()).map_err(|error| {
         Refusal::new(RefusalCode::NotFound, format!("there is no built component: {error}"))
@@ -56,7 +66,7 @@ pub fn pack(project: &Project, tools: &[ToolLine]) -> Result<PackedSkill, Refusa
         Refusal::new(RefusalCode::StorageFailed, format!("`{}`: {error}", path.display()))
     };
     match project.manifest.kind {
-        Kind::Reflector => {}
+        Kind::Reflector | Kind::Neuron => {}
         Kind::Tool => {
             files.insert("SKILL.md".to_owned(), skill_of_tool(project, tools).into_bytes());
             match fs::read(project.proposal()) {
@@ -199,12 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reflector_is_copied_and_not_packed() {
+    fn reflectors_and_neurons_are_not_packed() {
         let root = tempfile::tempdir().unwrap();
-        let project = project(root.path(), Kind::Reflector);
-        let refused = pack(&project, &[]).unwrap_err();
-        assert_eq!(refused.code, RefusalCode::InvalidRequest);
-        assert!(refused.remedy.unwrap().ends_with("then `motor cortex reflector approve greeter`"));
-        assert!(!project.component().with_extension("skill").exists());
+        for (kind, command) in [
+            (Kind::Reflector, "then `motor cortex reflector approve greeter`"),
+            (Kind::Neuron, "`motor neuron propose greeter "),
+        ] {
+            let project = project(root.path(), kind);
+            let refused = pack(&project, &[]).unwrap_err();
+            assert_eq!(refused.code, RefusalCode::InvalidRequest);
+            assert!(refused.remedy.unwrap().contains(command), "{command}");
+            assert!(!project.component().with_extension("skill").exists(), "{command}");
+        }
     }
 }

@@ -22,6 +22,8 @@ pub enum Kind {
     Skill,
     /// A reflector: a component for the home's directory `reflectors`.
     Reflector,
+    /// A neuron: a component that a home takes with its scenarios.
+    Neuron,
 }
 
 /// The language of a project.
@@ -100,13 +102,19 @@ impl Project {
         self.build_directory().join(format!("{}.wasm", self.name()))
     }
 
-    /// Path of the policy that the author proposes. A reflector has none.
+    /// Path of the policy that the author proposes. A reflector or neuron has none.
     #[must_use]
     pub fn proposal(&self) -> PathBuf {
         match self.manifest.kind {
-            Kind::Tool | Kind::Reflector => self.directory.join("policy.json"),
+            Kind::Tool | Kind::Reflector | Kind::Neuron => self.directory.join("policy.json"),
             Kind::Skill => self.directory.join("skill/policy.json"),
         }
+    }
+
+    /// Path of the scenarios for the quarantine of a neuron.
+    #[must_use]
+    pub fn scenarios(&self) -> PathBuf {
+        self.directory.join("scenarios.json")
     }
 
     /// Directory of the test cases.
@@ -119,6 +127,13 @@ impl Project {
     #[must_use]
     pub fn site(&self, name: &str) -> PathBuf {
         self.directory.join("sites").join(format!("{name}.json"))
+    }
+}
+
+impl Kind {
+    /// Whether its component is built without WASI.
+    pub(crate) const fn is_pure(self) -> bool {
+        matches!(self, Self::Reflector | Self::Neuron)
     }
 }
 
@@ -163,7 +178,8 @@ impl FromStr for Kind {
             "tool" => Ok(Self::Tool),
             "skill" => Ok(Self::Skill),
             "reflector" => Ok(Self::Reflector),
-            _ => Err("write `tool`, `skill` or `reflector`".to_owned()),
+            "neuron" => Ok(Self::Neuron),
+            _ => Err("write `tool`, `skill`, `reflector` or `neuron`".to_owned()),
         }
     }
 }

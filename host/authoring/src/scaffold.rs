@@ -49,6 +49,17 @@ const REFLECTOR_JAVASCRIPT: &[Embedded] = &[
     ("package.json", include_str!("../templates/javascript/package.json.txt")),
     (".gitignore", "/build\n/node_modules\n"),
 ];
+const NEURON_RUST: &[Embedded] = &[
+    ("Cargo.toml", include_str!("../templates/reflector/rust/Cargo.toml.txt")),
+    ("src/lib.rs", include_str!("../templates/neuron/rust/lib.rs.txt")),
+    (".gitignore", "/build\n/target\n"),
+];
+const NEURON_JAVASCRIPT: &[Embedded] = &[
+    ("src/neuron.js", include_str!("../templates/neuron/javascript/neuron.js.txt")),
+    ("wit/project.wit", include_str!("../templates/neuron/project.wit")),
+    ("package.json", include_str!("../templates/javascript/package.json.txt")),
+    (".gitignore", "/build\n/node_modules\n"),
+];
 /// Every language has the same tool, so the cases are the same.
 const CASES: &[Embedded] = &[
     ("cases/greets.json", include_str!("../templates/cases/greets.json")),
@@ -61,8 +72,24 @@ const REFLECTOR_CASES: &[Embedded] = &[
     ("cases/reads-a-reply.json", include_str!("../templates/reflector/cases/reads-a-reply.json")),
     ("cases/refuses-garbage.json", include_str!("../templates/reflector/cases/refuses-garbage.json")),
 ];
+/// Every language has the same neuron, with the scenarios of its quarantine.
+const NEURON_CASES: &[Embedded] = &[
+    ("cases/emits-a-high-price.json", include_str!("../templates/neuron/cases/emits-a-high-price.json")),
+    ("cases/stays-silent.json", include_str!("../templates/neuron/cases/stays-silent.json")),
+    (
+        "cases/refuses-a-signal-without-a-summary.json",
+        include_str!("../templates/neuron/cases/refuses-a-signal-without-a-summary.json"),
+    ),
+    ("scenarios.json", include_str!("../templates/neuron/scenarios.json")),
+];
 const POLICY: &str = include_str!("../templates/policy.json");
 const SKILL: &str = include_str!("../templates/SKILL.md.txt");
+
+/// Why there is no scaffold in C of other components than tools.
+const TOOLS_ONLY: &str = "its layer over the WIT has tools only";
+/// The ways to a neuron.
+const FOR_NEURONS: &str =
+    "choose `--lang rust` or `--lang js`, or propose code without a build: `motor neuron propose NAME FILE.js`";
 
 /// Creates the project `name` in a new directory.
 ///
@@ -90,7 +117,7 @@ pub fn create(directory: &Path, kind: Kind, language: Language, name: &SkillName
 fn description(kind: Kind) -> String {
     match kind {
         Kind::Tool => "Says hello to a person. Use it to greet somebody by name.".to_owned(),
-        Kind::Skill | Kind::Reflector => String::new(),
+        Kind::Skill | Kind::Reflector | Kind::Neuron => String::new(),
     }
 }
 
@@ -100,10 +127,19 @@ fn sources(kind: Kind, language: Language) -> Result<&'static [Embedded], Refusa
         (Kind::Reflector, Language::Rust) => REFLECTOR_RUST,
         (Kind::Reflector, Language::Python) => REFLECTOR_PYTHON,
         (Kind::Reflector, Language::Js) => REFLECTOR_JAVASCRIPT,
+        (Kind::Neuron, Language::Rust) => NEURON_RUST,
+        (Kind::Neuron, Language::Js) => NEURON_JAVASCRIPT,
         (Kind::Reflector, Language::C) => {
-            let reason = "there is no scaffold of a reflector in C: its layer over the WIT has tools only";
-            return Err(Refusal::new(RefusalCode::InvalidRequest, reason)
-                .with_remedy("choose `--lang rust`, `--lang python` or `--lang js`"));
+            return Err(no_scaffold(
+                "a reflector in C",
+                TOOLS_ONLY,
+                "choose `--lang rust`, `--lang python` or `--lang js`",
+            ));
+        }
+        (Kind::Neuron, Language::C) => return Err(no_scaffold("a neuron in C", TOOLS_ONLY, FOR_NEURONS)),
+        (Kind::Neuron, Language::Python) => {
+            let why = "with the engine of Python a component has 18 MiB, and that of a neuron at most 2 MiB";
+            return Err(no_scaffold("a neuron in Python", why, FOR_NEURONS));
         }
         (_, Language::Rust) => RUST,
         (_, Language::Python) => PYTHON,
@@ -112,10 +148,19 @@ fn sources(kind: Kind, language: Language) -> Result<&'static [Embedded], Refusa
     })
 }
 
+/// The refusal of a kind in a language.
+fn no_scaffold(of: &str, why: &str, remedy: &str) -> Refusal {
+    Refusal::new(RefusalCode::InvalidRequest, format!("there is no scaffold of {of}: {why}")).with_remedy(remedy)
+}
+
 fn write_files(directory: &Path, manifest: &ProjectManifest, sources: &[Embedded]) -> io::Result<()> {
     let name = manifest.name.as_str();
-    let is_reflector = manifest.kind == Kind::Reflector;
-    for (path, text) in sources.iter().chain(if is_reflector { REFLECTOR_CASES } else { CASES }) {
+    let cases = match manifest.kind {
+        Kind::Tool | Kind::Skill => CASES,
+        Kind::Reflector => REFLECTOR_CASES,
+        Kind::Neuron => NEURON_CASES,
+    };
+    for (path, text) in sources.iter().chain(cases) {
         sdk::write(&directory.join(path), &text.replace("{{name}}", name))?;
     }
     sdk::write(&directory.join(FILE), &toml::to_string(manifest).map_err(io::Error::other)?)?;
@@ -123,9 +168,9 @@ fn write_files(directory: &Path, manifest: &ProjectManifest, sources: &[Embedded
     if manifest.language == Language::Rust {
         sdk::write(&directory.join("Cargo.lock"), sdk::LOCK)?;
     }
-    // The SDK is for tools, and a reflector imports nothing of WASI.
+    // The SDK is for tools, and reflectors and neurons import nothing of WASI.
     match manifest.language {
-        _ if is_reflector => {}
+        _ if manifest.kind.is_pure() => {}
         Language::Rust => sdk::write_sdk(directory)?,
         Language::C | Language::Python => sdk::write_wasi(directory)?,
         Language::Js => {}
@@ -136,7 +181,7 @@ fn write_files(directory: &Path, manifest: &ProjectManifest, sources: &[Embedded
             sdk::write(&directory.join("skill/policy.json"), POLICY)?;
             sdk::write(&directory.join("skill/SKILL.md"), &SKILL.replace("{{name}}", name))
         }
-        Kind::Reflector => Ok(()),
+        Kind::Reflector | Kind::Neuron => Ok(()),
     }
 }
 
@@ -195,7 +240,39 @@ mod tests {
     }
 
     #[test]
-    fn a_reflector_in_rust_depends_on_the_versions_of_the_lock_file() {
+    fn a_neuron_is_created_in_the_languages_whose_components_are_small_enough() {
+        let root = tempfile::tempdir().unwrap();
+        let name = SkillName::parse("prices").unwrap();
+        for (language, source) in [(Language::Rust, "src/lib.rs"), (Language::Js, "src/neuron.js")] {
+            let directory = root.path().join(language.as_str());
+            let project = create(&directory, Kind::Neuron, language, &name).unwrap();
+            assert_eq!(Project::open(&directory).unwrap(), project);
+            assert_eq!((project.manifest.kind, project.manifest.language), (Kind::Neuron, language));
+            let cases = crate::cases(&project, None).unwrap();
+            assert!(cases.len() == 3 && cases.iter().all(|case| case.tool == "tick"), "{language}: {cases:?}");
+            let scenarios = fs::read_to_string(project.scenarios()).unwrap();
+            let scenarios: Vec<serde_json::Value> = serde_json::from_str(&scenarios).unwrap();
+            assert_eq!(scenarios.len(), 3, "{language}");
+            // One neuron in all languages: the kinds of its scenarios are those of its source.
+            let source = fs::read_to_string(directory.join(source)).unwrap();
+            for kind in scenarios.iter().flat_map(|scenario| scenario["emits"].as_array().unwrap()) {
+                assert!(source.contains(&kind.to_string()), "{language}: {kind}");
+            }
+            for absent in ["policy.json", "skill", "vendor", "wit/deps"] {
+                assert!(!directory.join(absent).exists(), "{language}: {absent}");
+            }
+        }
+        for (language, why) in [(Language::Python, "18 MiB"), (Language::C, "tools only")] {
+            let directory = root.path().join(language.as_str());
+            let refused = create(&directory, Kind::Neuron, language, &name).unwrap_err();
+            assert!(refused.reason.contains("no scaffold of a neuron") && refused.reason.contains(why), "{refused:?}");
+            assert!(refused.remedy.unwrap().contains("`motor neuron propose NAME FILE.js`"), "{language}");
+            assert!(!directory.exists(), "{language}");
+        }
+    }
+
+    #[test]
+    fn reflectors_and_neurons_in_rust_depend_on_the_versions_of_the_lock_file() {
         let table = |text: &str| toml::from_str::<toml::Table>(text).unwrap();
         let template = table(include_str!("../templates/reflector/rust/Cargo.toml.txt"));
         let guests = table(include_str!("../../../guest-tools/Cargo.toml"));

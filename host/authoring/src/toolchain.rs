@@ -53,7 +53,7 @@ pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
 }
 
 fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
-    let triple = if is_reflector(project) { PURE_TARGET } else { TARGET };
+    let triple = if project.manifest.kind.is_pure() { PURE_TARGET } else { TARGET };
     let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", triple]).output();
     let libraries = libraries.map_err(|_| {
         missing("the Rust compiler", "install `rustup` from your system's packages, then `rustup default stable`")
@@ -74,7 +74,7 @@ fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
         Refusal::new(RefusalCode::Failed, reason)
             .with_remedy("the package in `Cargo.toml` has the project's name, and `crate-type = [\"cdylib\"]`")
     })?;
-    if is_reflector(project) { encode(draft) } else { Ok(()) }
+    if project.manifest.kind.is_pure() { encode(draft) } else { Ok(()) }
 }
 
 /// Makes a component of the module in a file: for [`PURE_TARGET`] the compiler does not.
@@ -107,7 +107,7 @@ fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
     command.arg("--import-interface-name").arg(format!("wasi:http/types@{WASI_VERSION}=wasi_http_types"));
     command.args(["--import-interface-name", "motor:host/types@0.1.1=types"]);
     command.arg("componentize");
-    if is_reflector(project) {
+    if project.manifest.kind.is_pure() {
         command.arg("--stub-wasi");
     }
     command.args(["app", "-p", "src", "-o"]).arg(draft);
@@ -122,7 +122,11 @@ fn javascript(project: &Project, draft: &Path) -> Result<(), Refusal> {
     }
     let mut command = Command::new(program);
     // It looks for a relative path below the directory of that path.
-    let source = if is_reflector(project) { "src/reflector.js" } else { "src/tool.js" };
+    let source = match project.manifest.kind {
+        Kind::Tool | Kind::Skill => "src/tool.js",
+        Kind::Reflector => "src/reflector.js",
+        Kind::Neuron => "src/neuron.js",
+    };
     command.arg("componentize").arg(project.directory.join(source));
     command.args(["--wit", "wit", "-n", world(project), "--backend", "qjs"]);
     command.args(["--backend-qjs-stub-wasi", "--backend-qjs-disable-async", "-o"]).arg(draft);
@@ -172,12 +176,9 @@ fn world(project: &Project) -> &'static str {
     match project.manifest.kind {
         _ if project.directory.join("wit/project.wit").is_file() => "project",
         Kind::Reflector => "reflector",
+        Kind::Neuron => "neuron",
         Kind::Tool | Kind::Skill => "tool",
     }
-}
-
-fn is_reflector(project: &Project) -> bool {
-    project.manifest.kind == Kind::Reflector
 }
 
 /// The files `src/*.c`, sorted: the same sources give the same component.

@@ -1,15 +1,17 @@
-//! `motor new`, `build`, `test`, `dev` and `pack`: tools, skills and reflectors of one's own (SPEC HOST-9). None of them needs a
-//! home or a host, and each prints the next command.
+//! `motor new`, `build`, `test`, `dev` and `pack`: tools, skills, reflectors and neurons of one's own (SPEC HOST-9). None of them needs
+//! a home or a host, and each prints the next command.
 
 mod dev;
 mod test;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use agent::components::{ComponentReport, Workbench};
 use authoring::{Kind, Language, Project, ToolLine};
 use base::{Refusal, RefusalCode};
 use clap::Args;
+use neurons::{OutputKind, Scenario};
 use schemars::JsonSchema;
 use serde::Serialize;
 use skills::SkillName;
@@ -27,11 +29,11 @@ pub(super) use test::{CaseReport, TestArgs, test};
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
     /// `tool`: one component that runs are granted by name; `skill`: instructions with a component; `reflector`: prompts and
-    /// replies of the cortex
+    /// replies of the cortex; `neuron`: a reaction to signals
     kind: Kind,
     /// Its name: lower case, digits and single hyphens
     name: String,
-    /// Language: `rust`, `python`, `js`, or `c` for a tool or skill
+    /// Language: `rust`, `js`, `python` but for a neuron, or `c` for a tool or skill
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
     /// Directory of the project, which must not exist yet [default: NAME]
@@ -100,19 +102,44 @@ pub(super) async fn build(arguments: ProjectArgs, context: &Context) -> Done {
     let report = built(&project, context, &workbench(context)?).await?;
     context.answer(&report, || summary(&project, &report, context.output.columns))?;
     next(context, &format!("motor test {}", arguments.project.display()));
-    if project.manifest.kind == Kind::Reflector {
-        drop_in(&project, context)?;
-    }
+    drop_in(&project, context)?;
     Ok(CommandExit::Ok)
 }
 
-/// Prints the commands that follow the tests of a reflector.
+/// Prints the commands that follow the tests of a component which is not packed.
 fn drop_in(project: &Project, context: &Context) -> Result<(), Refusal> {
-    let (component, reflectors) = (project.component(), context.place()?.home.reflectors());
-    next(context, &format!("mkdir -p {0} && cp {1} {0}", reflectors.display(), component.display()));
-    next(context, &format!("motor cortex reflector approve {}", project.name()));
-    next(context, &format!("motor config set cortex.reflector {}", project.name()));
+    let (name, component) = (project.name(), project.component());
+    match project.manifest.kind {
+        Kind::Tool | Kind::Skill => {}
+        Kind::Reflector => {
+            let reflectors = context.place()?.home.reflectors();
+            next(context, &format!("mkdir -p {0} && cp {1} {0}", reflectors.display(), component.display()));
+            next(context, &format!("motor cortex reflector approve {name}"));
+            next(context, &format!("motor config set cortex.reflector {name}"));
+        }
+        Kind::Neuron => {
+            let (inputs, outputs) = kinds(project);
+            let (component, scenarios) = (component.display(), project.scenarios());
+            let options =
+                format!("--purpose … --inputs {inputs} --outputs {outputs} --scenarios {}", scenarios.display());
+            next(context, &format!("motor neuron propose {name} {component} {options}"));
+        }
+    }
     Ok(())
+}
+
+/// The kinds that the scenarios of a neuron read and emit, separated by commas: those that it has to declare.
+fn kinds(project: &Project) -> (String, String) {
+    let text = std::fs::read(project.scenarios()).unwrap_or_default();
+    // Invalid scenarios are refused, with the reason, when they are proposed.
+    let scenarios: Vec<Scenario> = serde_json::from_slice(&text).unwrap_or_default();
+    let join = |kinds: BTreeSet<&str>| match kinds.is_empty() {
+        true => "…".to_owned(),
+        false => kinds.into_iter().collect::<Vec<_>>().join(","),
+    };
+    let inputs = scenarios.iter().map(|scenario| scenario.signal.kind.as_str()).collect();
+    let outputs = scenarios.iter().flat_map(|scenario| &scenario.emits).map(OutputKind::as_str).collect();
+    (join(inputs), join(outputs))
 }
 
 pub(super) async fn pack(arguments: ProjectArgs, context: &Context) -> Done {
@@ -156,14 +183,27 @@ async fn built(project: &Project, context: &Context, bench: &Workbench) -> Resul
     let of = project.clone();
     let component = blocking(move || authoring::build(&of)).await?;
     let report = at(bench, context, bench.inspect_file(&component)).await?;
-    if project.manifest.kind == Kind::Reflector {
-        at(bench, context, bench.check_reflector(&component)).await.map_err(|refusal| {
-            Refusal::new(refusal.code, format!("it is built, and it is no reflector: {}", refusal.reason)).with_remedy(
-                "export the interface `reflection` of the world `reflector` in `wit/worlds.wit`, without WASI",
-            )
-        })?;
-        return Ok(report);
-    }
+    let (checked, kind, remedy) = match project.manifest.kind {
+        Kind::Tool | Kind::Skill => return with_tools(report),
+        Kind::Reflector => (
+            at(bench, context, bench.check_reflector(&component)).await,
+            "reflector",
+            "export the interface `reflection` of the world `reflector` in `wit/worlds.wit`, without WASI",
+        ),
+        Kind::Neuron => (
+            at(bench, context, bench.check_neuron(&component)).await,
+            "neuron",
+            "export the interface `reaction` of the world `neuron` in `wit/worlds.wit`, without WASI and in at most 2 MiB",
+        ),
+    };
+    checked.map_err(|refusal| {
+        Refusal::new(refusal.code, format!("it is built, and it is no {kind}: {}", refusal.reason)).with_remedy(remedy)
+    })?;
+    Ok(report)
+}
+
+/// The report, if the component offers tools.
+fn with_tools(report: ComponentReport) -> Result<ComponentReport, Refusal> {
     if let Some(error) = &report.tools_error {
         let reason = format!("it is built, and its tools cannot be listed: {error}");
         return Err(Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("mend what `list` returns"));

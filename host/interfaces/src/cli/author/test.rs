@@ -100,8 +100,8 @@ pub(in super::super) async fn test(arguments: TestArgs, context: &Context) -> Do
         return Ok(CommandExit::Failed);
     }
     match project.manifest.kind {
-        Kind::Reflector => drop_in(&project, context)?,
         Kind::Tool | Kind::Skill => next(context, &format!("motor pack {}", arguments.project.display())),
+        Kind::Reflector | Kind::Neuron => drop_in(&project, context)?,
     }
     Ok(CommandExit::Ok)
 }
