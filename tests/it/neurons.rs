@@ -60,13 +60,13 @@ fn price(asked: &Asked<'_>) -> String {
 }
 
 /// A run that ends with this in its task's brackets; returns its id.
-fn act(world: &World, task: &str) -> String {
+pub(crate) fn act(world: &World, task: &str) -> String {
     let ended = world.motor.json(&["act", task, "--tools", "code"]);
     assert_eq!(ended["status"], "completed", "{ended:#}");
     ended["runId"].as_str().unwrap().to_owned()
 }
 
-fn status(world: &World, name: &str) -> (String, Value) {
+pub(crate) fn status(world: &World, name: &str) -> (String, Value) {
     let shown = world.motor.json(&["neuron", "show", name]);
     (shown["neuron"]["status"].as_str().unwrap().to_owned(), shown["neuron"]["fault"]["code"].clone())
 }
@@ -76,7 +76,7 @@ fn wait_for_status(world: &World, name: &str, status: &str) {
 }
 
 /// Waits until so many signals of neurons are there, and returns them, the newest first.
-fn wait_for_signals(world: &World, count: usize) -> Value {
+pub(crate) fn wait_for_signals(world: &World, count: usize) -> Value {
     world.motor.wait_for(&["neuron", "signals"], |found| found.as_array().unwrap().len() == count)
 }
 

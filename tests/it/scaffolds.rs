@@ -1,6 +1,7 @@
 //! Scaffolds of every language, from an empty directory to a call by a run (SPEC HOST-9): made, built with the language's own
 //! toolchain (`cargo xtask toolchains`), tested, packed, dropped in, reviewed, approved, called. The review names exactly the
-//! powers that the sources use: those of the scaffold, and then those of its worked example. A reflector is approved, and used by a cycle.
+//! powers that the sources use: those of the scaffold, and then those of its worked example. A reflector is approved, and used by a cycle; a
+//! neuron is proposed with its scenarios, approved, and tried.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -13,7 +14,9 @@ use tests::binary::{Motor, program_file};
 use tests::network::{Reply, Site};
 use tests::{block_on, report, target_directory};
 
+use crate::chat::world as chat;
 use crate::cortex::{BY_COMMAND, Mind, trusting};
+use crate::neurons;
 use crate::skills_scenarios::world::{World, call, calls, says};
 
 /// The longest a command may take, in seconds.
@@ -122,8 +125,8 @@ fn prune() {
         for entry in fs::read_dir(shared.join(directory)).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().replace('_', "-");
             let path = entry.path();
-            let own = ["greeter", "libgreeter", "careful", "libcareful", "motor-sdk", "libmotor-sdk"];
-            if own.iter().any(|start| name.starts_with(start)) {
+            let own = ["greeter", "careful", "prices", "motor-sdk"];
+            if own.iter().any(|start| name.strip_prefix("lib").unwrap_or(&name).starts_with(start)) {
                 if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.ok();
             }
         }
@@ -294,6 +297,55 @@ fn a_reflector_of_each_language_is_built_approved_and_used_by_a_cycle() {
         "reflectors: {} of {} languages built, tested, approved and used by a cycle, {} skipped",
         REFLECTORS.len() - skipped.len(),
         REFLECTORS.len(),
+        skipped.len()
+    ));
+    skipped.iter().for_each(|reason| report(&format!("  skipped {reason}")));
+}
+
+const NEURONS: [&str; 2] = ["rust", "js"];
+
+fn check_neuron(language: &str) -> Result<(), String> {
+    let world = chat::World::new(|_| chat::says("Bitcoin is at $97,509"));
+    let (home, project) = (&world.motor, world.motor.directory().join("prices"));
+    motor(home, &["new", "neuron", "prices", "--lang", language]);
+    equip(home, language, &project)?;
+    let built = motor(home, &["build", "prices"]);
+    for words in ["can use: nothing", "motor neuron propose prices", "--inputs run.completed --outputs price.high"] {
+        assert!(built.contains(words), "{language}: {words}: {built}");
+    }
+    assert!(motor(home, &["test", "prices"]).contains("3 passed, 0 failed"), "{language}");
+    let signal = r#"{"signal":{"kind":"run.completed","data":{"summary":"at $97,001"}}}"#;
+    let ticked = motor(home, &["dev", "prices", "tick", signal, "--once"]);
+    assert!(ticked.contains(r#""price":97001"#), "{language}: {ticked}");
+    let packed = run(home, program_file(), &["pack", "prices"]);
+    assert!(!packed.status.success() && text(&packed).contains("a neuron is not packed"), "{language}: {packed:?}");
+
+    home.configure("[energy]\nenabled = false\n");
+    let serving = world.serve();
+    let path = |file: &str| project.join(file).display().to_string();
+    let (component, scenarios) = (path("build/prices.wasm"), path("scenarios.json"));
+    let words = ["neuron", "propose", "prices", &component, "--purpose", "notices a high price"];
+    let kinds = ["--inputs", "run.completed", "--outputs", "price.high", "--scenarios", &scenarios];
+    let proposed = home.run_as_owner(&[&words[..], &kinds].concat(), "").succeeded();
+    assert!(proposed.stdout.contains("passed its quarantine of 3 scenarios"), "{language}: {proposed:?}");
+    home.run_as_owner(&["neuron", "approve", "prices"], "").succeeded();
+    assert_eq!(neurons::status(&world, "prices").0, "trial", "{language}");
+    neurons::act(&world, "Tell the price.");
+    let signals = neurons::wait_for_signals(&world, 1);
+    let (kind, data) = (&signals[0]["kind"], &signals[0]["data"]);
+    assert_eq!((kind, data), (&json!("price.high"), &json!({ "price": 97_509 })), "{language}");
+    serving.kill();
+    Ok(())
+}
+
+#[test]
+fn a_neuron_of_each_language_is_built_approved_and_tried() {
+    LazyLock::force(&PRUNED);
+    let skipped: Vec<String> = NEURONS.into_iter().filter_map(|language| check_neuron(language).err()).collect();
+    report(&format!(
+        "neurons: {} of {} languages built, tested, approved and tried, {} skipped",
+        NEURONS.len() - skipped.len(),
+        NEURONS.len(),
         skipped.len()
     ));
     skipped.iter().for_each(|reason| report(&format!("  skipped {reason}")));

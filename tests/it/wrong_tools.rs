@@ -2,6 +2,7 @@
 //! beside a right twin.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use tests::binary::{Ended, Motor};
@@ -139,6 +140,7 @@ fn a_wrong_project_gets_an_error_that_names_the_fix() {
     let motor = Motor::new();
     motor.run(&["new", "tool", "greeter"]).succeeded();
     motor.run(&["new", "reflector", "careful"]).succeeded();
+    motor.run(&["new", "neuron", "prices"]).succeeded();
     for (arguments, code, words) in [
         (&["new", "tool", "other", "--lang", "cobol"][..], 2, &["scaffolds for rust, python, js, c"][..]),
         (&["new", "tool", "Greeter"], 2, &["lower case"]),
@@ -146,6 +148,9 @@ fn a_wrong_project_gets_an_error_that_names_the_fix() {
         (&["build", "."], 1, &["not a project", "motor new tool"]),
         (&["pack", "greeter"], 1, &["no built component", "`motor build"]),
         (&["new", "reflector", "other", "--lang", "c"], 2, &["no scaffold of a reflector in C", "`--lang python`"]),
+        (&["new", "neuron", "other", "--lang", "c"], 2, &["no scaffold of a neuron in C", "`--lang js`"]),
+        (&["new", "neuron", "other", "--lang", "python"], 2, &["18 MiB", "`motor neuron propose NAME FILE.js`"]),
+        (&["pack", "prices"], 2, &["a neuron is not packed", "`motor neuron propose prices "]),
         (&["pack", "careful"], 2, &["a reflector is not packed", "`motor cortex reflector approve careful`"]),
         (&["test", "greeter", "--no-build"], 1, &["no built component", "`motor build"]),
         (&["test", "greeter", "--only", "nothing"], 1, &["there are no cases", "motor test --bless"]),
@@ -181,6 +186,74 @@ fn a_reflector_is_tested_under_the_limits_of_a_cycle() {
     place(hostile_guest("reflectors"));
     let ended = motor.run(&["test", "careful", "--no-build"]);
     says("impure", &ended, &["a reflector imports nothing but `motor:host/log`"]);
+}
+
+/// The project around the hostile neuron, which is honest for a signal that names no attack.
+#[test]
+fn a_neuron_is_tested_under_the_limits_of_a_tick() {
+    let motor = Motor::new();
+    motor.run(&["new", "neuron", "prices"]).succeeded();
+    let project = motor.directory().join("prices");
+    fs::create_dir(project.join("build")).unwrap();
+    let component = project.join("build/prices.wasm");
+    fs::write(&component, hostile_guest("neurons-pure")).unwrap();
+    let signal = |summary: &str| format!(r#"{{"signal":{{"kind":"run.completed","data":{{"summary":"{summary}"}}}}}}"#);
+    let expected = r#"[{\"kind\":\"price.seen\",\"data\":{\"price\":5}}]"#;
+    let case = format!(r#"{{"tool":"tick","arguments":{},"expect":{{"output":"{expected}"}}}}"#, signal("price 5"));
+    fs::write(project.join("cases/honest.json"), case).unwrap();
+    let tested = motor.run(&["test", "prices", "--no-build", "--only", "honest"]).succeeded();
+    assert!(tested.stdout.contains("1 passed, 0 failed"), "{tested:?}");
+    assert!(tested.stderr.contains("motor neuron propose prices"), "{tested:?}");
+
+    let call = |function: &str, arguments: &str| motor.run(&["call", component.to_str().unwrap(), function, arguments]);
+    assert_eq!(call("tick", &signal("rain")).succeeded().stdout, "[]\n");
+    for (attack, words) in [
+        ("spin", ["limit:", "`fuel` is limited to 1000000"]),
+        ("trap", ["trap:", "unreachable"]),
+        ("nine", ["failed:", "signal_spam"]),
+        ("not_json", ["failed:", "data is not JSON"]),
+        ("large", ["failed:", "too large"]),
+        ("reserved", ["failed:", "undeclared_signal"]),
+    ] {
+        says(attack, &call("tick", &signal(&format!("attack:{attack}"))), &words);
+    }
+    says("function", &call("tock", "{}"), &["missing:", "`tick`, which takes `signal`"]);
+    says("argument", &call("tick", "{}"), &["bad_input:", "the only argument is `signal`"]);
+    says("kind", &call("tick", r#"{"signal":{"kind":"run.waiting"}}"#), &["bad_input:", "`run.waiting`"]);
+    // Its twin imports WASI.
+    fs::write(&component, hostile_guest("neurons")).unwrap();
+    says("impure", &call("tick", &signal("rain")), &["a neuron imports nothing"]);
+}
+
+/// A project with a toolchain that hands over a given component.
+#[test]
+fn a_built_component_that_a_home_would_not_take_as_a_neuron_is_refused() {
+    let motor = Motor::new();
+    motor.run(&["new", "neuron", "prices", "--lang", "js"]).succeeded();
+    let project = motor.directory().join("prices");
+    let jco = project.join("node_modules/.bin/jco");
+    fs::create_dir_all(jco.parent().unwrap()).unwrap();
+    fs::write(&jco, "#!/bin/sh\nfor last; do :; done\nexec /bin/cp given.wasm \"$last\"\n").unwrap();
+    fs::set_permissions(&jco, fs::Permissions::from_mode(0o755)).unwrap();
+    let build = |bytes: Vec<u8>| {
+        fs::write(project.join("given.wasm"), bytes).unwrap();
+        motor.run(&["build", "prices"])
+    };
+    // A custom section `x` with 2 MiB, after its size in LEB128.
+    let padding = [vec![0, 0x82, 0x80, 0x80, 1, 1, b'x'], vec![0; 2 << 20]].concat();
+    for (name, bytes, words) in [
+        ("imports", hostile_guest("neurons"), ["it is no neuron", "a neuron imports nothing", "without WASI"]),
+        ("world", hostile_guest("reflectors-pure"), ["it is no neuron", "motor:host/reaction", "the world `neuron`"]),
+        (
+            "size",
+            [hostile_guest("neurons-pure"), padding].concat(),
+            ["it is no neuron", "at most 2097152 bytes", "2 MiB"],
+        ),
+    ] {
+        says(name, &build(bytes), &words);
+    }
+    let built = build(hostile_guest("neurons-pure")).succeeded();
+    assert!(built.stderr.contains("--inputs run.completed --outputs price.high --scenarios"), "{built:?}");
 }
 
 /// The interfaces as a package: another package resolves against its text, and its binary form is one that tools read.
