@@ -64,7 +64,8 @@ mod tests {
     #[test]
     fn the_argument_is_a_signal_that_a_neuron_may_read() {
         let read = |arguments: &str| signal(arguments).map(|signal| signal_text(&signal));
-        let text = |kind: &str, data: &str| Ok(SignalText { kind: kind.to_owned(), data: data.to_owned() });
+        let text =
+            |kind: &str, data: &str| Ok::<_, String>(SignalText { kind: kind.to_owned(), data: data.to_owned() });
         let completed = r#"{"signal": {"kind": "run.completed", "data": {"summary": "a\nb"}}}"#;
         assert_eq!(read(completed), text("run.completed", r#"{"summary":"a\nb"}"#));
         assert_eq!(read(r#"{"signal": {"kind": "price.high", "data": [1]}}"#), text("price.high", "[1]"));
@@ -91,10 +92,10 @@ mod tests {
             _ => None,
         };
         let shown = emitted(vec![one("price.high", "{\"price\": 1}"), one("price.seen", "null")]);
-        let Outcome::Returned(text) = shown else { panic!("{shown:?}") };
+        let Outcome::Returned(text) = &shown else { panic!("{shown:?}") };
         let expected =
             json!([{ "kind": "price.high", "data": { "price": 1 } }, { "kind": "price.seen", "data": null }]);
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), expected);
         assert_eq!(code(vec![one("price.high", "{")]).as_deref(), Some("invalid_output"));
         assert_eq!(
             code(vec![one("price.high", &json!("x".repeat(3_000)).to_string())]).as_deref(),
