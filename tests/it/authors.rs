@@ -234,7 +234,9 @@ fn what_a_recorded_site_lacks_is_asked_of_the_real_server_once() {
     }
     assert_eq!(server.requests().len(), 1, "what is recorded is not asked again");
 
-    let with_key = json!({ "url": server.url("/items?n=2"), "headers": { "authorization": "<credential:key>" } });
+    // Refused before a connection: the server does not speak TLS.
+    let secure = server.url("/items?n=2").replace("http://", "https://");
+    let with_key = json!({ "url": secure, "headers": { "authorization": "<credential:key>" } });
     case(with_key, json!({ "key": "a-value-for-the-test" }));
     let ended = test(&["--record"]);
     assert!(ended.stdout.contains("no credential is sent to record a response"), "{ended:?}");
