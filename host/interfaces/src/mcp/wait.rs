@@ -1,5 +1,6 @@
 //! Waiting for a run, with its steps as progress notifications.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ use crate::client::Call;
 
 /// Before a run is looked at again whose events ended.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long the result of a run that is over waits for the report of its last steps.
+const LAST_STEPS: Duration = Duration::from_secs(1);
 
 /// Where progress is reported.
 pub(super) struct Progress {
@@ -61,16 +65,18 @@ pub(super) async fn outcome(
     progress: Option<&Progress>,
 ) -> Result<TaskSummary, Refusal> {
     let call = Call::get(format!("/v1/tasks/{run}/outcome?waitMs={}", wait.as_millis()));
-    let reporting = async {
-        if let Some(progress) = progress.filter(|_| !wait.is_zero()) {
-            progress.report(api, run).await;
-        }
-        std::future::pending().await
-    };
+    let Some(progress) = progress.filter(|_| !wait.is_zero()) else { return api.ask(&call).await };
+    let (mut asking, mut reporting) = (pin!(api.ask::<TaskSummary>(&call)), pin!(progress.report(api, run)));
     tokio::select! {
         biased;
-        summary = api.ask(&call) => summary,
-        never = reporting => never,
+        summary = &mut asking => {
+            // A quick run is over before its steps are told; its events end.
+            if summary.as_ref().is_ok_and(|summary| summary.status.is_terminal()) {
+                tokio::time::timeout(LAST_STEPS, reporting).await.ok();
+            }
+            summary
+        }
+        () = &mut reporting => asking.await,
     }
 }
 
