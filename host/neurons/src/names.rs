@@ -4,10 +4,14 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use signals::SignalStatus;
 
 /// Characters of a name or a kind.
 const MAX_NAME: usize = 64;
+
+/// The spelling of a kind.
+const KIND: &str = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$";
 
 /// Names a neuron of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +47,7 @@ impl NeuronName {
 /// The kind of a signal that neurons emit: words with `.` between them. Kinds of the host's own signals are reserved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$"))]
+#[schemars(inline, extend("maxLength" = MAX_NAME, "pattern" = KIND, "not" = reserved()))]
 pub struct OutputKind(String);
 
 /// The error for a text that is not a kind which a neuron may emit.
@@ -74,6 +78,11 @@ const RESERVED: [&str; 14] = [
     "question",
     "neuron",
 ];
+
+/// The schema of the kinds of the host.
+fn reserved() -> Value {
+    json!({ "pattern": format!(r"^({})(\.|$)", RESERVED.join("|")) })
+}
 
 impl OutputKind {
     /// Parses a kind that came from outside.
@@ -165,7 +174,9 @@ impl JsonSchema for InputKind {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$" })
+        let runs = Self::RUNS.map(|kind| kind.as_str().to_owned());
+        let emitted = json!({ "maxLength": MAX_NAME, "pattern": KIND, "not": reserved() });
+        schemars::json_schema!({ "type": "string", "anyOf": [{ "enum": runs }, emitted] })
     }
 }
 
