@@ -228,7 +228,7 @@ fn a_workspace_that_became_a_link_is_not_given_to_a_guest() {
 
 #[test]
 fn a_file_that_is_never_read_to_its_end_does_not_outlast_the_deadline() {
-    let motor = Motor::bare();
+    let motor = Motor::new();
     let shell = tests::target_directory().join("guests/bundled/bash.wasm");
     let directory = motor.directory().join("files");
     fs::create_dir(&directory).unwrap();

@@ -47,7 +47,7 @@ fn workspace(files: &[(&str, &[u8])]) -> tempfile::TempDir {
 fn run(workspace: &Path, source: &str) -> CodeReport {
     let program = Program {
         source: source.to_owned(),
-        timeout: Duration::from_secs(30),
+        timeout: Duration::from_secs(300),
         guard: true,
         seed: 7,
         now_ms: 1_000_000,
