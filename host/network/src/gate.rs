@@ -39,7 +39,7 @@ impl Gate {
         Self::make(config, None)
     }
 
-    /// Makes a gate that looks up no name and makes no connection: a recorded site has the responses.
+    /// Makes a gate whose responses a recorded site has. It looks up no name and makes no connection, unless the site is being recorded.
     ///
     /// # Errors
     /// As [`Gate::new`].
