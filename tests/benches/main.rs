@@ -5,8 +5,8 @@
 //! (many at once, and after a million others), `parked` (ten thousand that wait), `directory` (a directory of the owner,
 //! against ripgrep when it is here), `doors` (HTTP, MCP, pages), `users` (the program from outside, and other sandboxes
 //! beside it), `neurons` (ticks), `python` (against the machine's interpreter when it is here), `component` (a large one,
-//! compiled and from the cache), `turn` (of cognition). Numbers of different runs or machines do not compare; rounds of the
-//! two sides alternate, so that a slow minute hits both.
+//! compiled and from the cache), `turn` (of cognition), `authors` (a tool from nothing, and saved again). Numbers of
+//! different runs or machines do not compare; rounds of the two sides alternate, so that a slow minute hits both.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,6 +15,7 @@
     reason = "benchmarks"
 )]
 
+mod authors;
 mod code;
 mod component;
 mod directory;
@@ -38,7 +39,7 @@ use anyhow::{Result, bail};
 /// A section of benchmarks, by its name.
 type Section = (&'static str, fn() -> Result<()>);
 
-const SECTIONS: [Section; 14] = [
+const SECTIONS: [Section; 15] = [
     ("code", code::run),
     ("limits", limits::run),
     ("host", host::run),
@@ -53,6 +54,7 @@ const SECTIONS: [Section; 14] = [
     ("python", python::run),
     ("component", component::run),
     ("turn", turn::run),
+    ("authors", authors::run),
 ];
 
 fn main() -> Result<()> {

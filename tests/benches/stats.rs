@@ -15,6 +15,10 @@ impl Times {
         self.0.extend(more.0);
     }
 
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub fn longest(&self) -> Duration {
         self.0.iter().max().copied().unwrap_or_default()
     }
