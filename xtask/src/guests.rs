@@ -1,5 +1,6 @@
 //! Builds the guests into `guests/` of the target directory: the bundled ones into `bundled/`, with their compiled code,
 //! those of the tests into `hostile/`. The components of the shipped skills are put into `skills/` as well, where their `SKILL.md` is.
+//! The program itself needs the bundled ones only.
 //!
 //! Skipped when the sources are those the existing components were made from. A component appears whole or not at all:
 //! it is written beside its place and renamed.
@@ -15,6 +16,13 @@ use crate::stamp::{self, Inputs};
 
 /// The directory of the guests that are embedded in the program.
 const BUNDLED: &str = "bundled";
+
+/// Builds of the JavaScript engine, by their features. Without features it imports nothing.
+const ENGINES_OF_CODE: [(&str, &[&str]); 2] =
+    [("code-js", &[]), ("code-js-connected", &["--features", "connected"])];
+
+/// The engine is initialised when it is built, so that a call finds it ready.
+const INITIALISED: &[&str] = &["--init", "init"];
 
 /// Shipped skills with a component. Each has a crate of its name in the guest workspace.
 const SKILLS: [&str; 1] = ["calendar"];
@@ -56,22 +64,44 @@ const PURE_TARGET: &str = "wasm32-unknown-unknown";
 /// Variables that change the built files.
 const VARIABLES: [&str; 2] = ["CC_wasm32_unknown_unknown", "CFLAGS_wasm32_unknown_unknown"];
 
-/// Builds the components that are missing or stale.
+/// Builds the bundled components that are missing or stale: enough for the program.
+pub fn build_bundled(place: &Place) -> Result<()> {
+    build_product(place, &lock(place)?)
+}
+
+/// Builds all components that are missing or stale: also the examples, those of the tests, and those of shipped skills.
 pub fn build(place: &Place) -> Result<()> {
     let guests = place.guests();
-    fs::create_dir_all(guests.join("hostile")).with_context(|| format!("cannot create `{}`", guests.display()))?;
-    // Two builds at once would take each other's files away.
-    let lock = File::create(guests.join(".lock"))?;
-    lock.lock().context("cannot lock the directory of the guests")?;
-    let bundled = inputs(place, &BUNDLED_INPUTS)?;
-    when_stale(&guests.join("bundled.stamp"), &bundled, || build_bundled(place))?;
-    let code = code_inputs(place, BUNDLED)?;
-    when_stale(&guests.join("code.stamp"), &code, || compile_bundled(place))?;
+    let lock = lock(place)?;
+    build_product(place, &lock)?;
+    let examples = inputs(place, &BUNDLED_INPUTS)?;
+    when_stale(&guests.join("examples.stamp"), &examples, || {
+        let examples = packages_in(&place.root.join("guest-tools/examples"))?;
+        examples.iter().map(|example| build_tool(place, example, &guests)).collect()
+    })?;
     let hostile = inputs(place, &HOSTILE_INPUTS)?;
     when_stale(&guests.join("hostile/hostile.stamp"), &hostile, || build_hostile(place))?;
     let skills = skill_inputs(place)?;
     when_stale(&guests.join("skills/skills.stamp"), &skills, || build_skills(place))?;
     place_skills(place)
+}
+
+/// Two builds at once would take each other's files away.
+fn lock(place: &Place) -> Result<File> {
+    let guests = place.guests();
+    fs::create_dir_all(guests.join("hostile")).with_context(|| format!("cannot create `{}`", guests.display()))?;
+    let lock = File::create(guests.join(".lock"))?;
+    lock.lock().context("cannot lock the directory of the guests")?;
+    Ok(lock)
+}
+
+/// The components in the program, and their code, while the lock is held.
+fn build_product(place: &Place, _lock: &File) -> Result<()> {
+    let guests = place.guests();
+    let bundled = inputs(place, &BUNDLED_INPUTS)?;
+    when_stale(&guests.join("bundled.stamp"), &bundled, || build_tools(place))?;
+    let code = code_inputs(place, BUNDLED)?;
+    when_stale(&guests.join("code.stamp"), &code, || compile_bundled(place))
 }
 
 /// The guests, the engine that compiles them, and the processor that they are compiled for.
@@ -117,28 +147,37 @@ fn when_stale(stamp: &Path, inputs: &str, build: impl FnOnce() -> Result<Vec<Str
     stamp::write(stamp, inputs, &outputs)
 }
 
-/// Builds the engine and the tools in `guest-tools/bundled`, which the program embeds, and the examples beside them.
-fn build_bundled(place: &Place) -> Result<Vec<String>> {
+/// Builds the engine and the tools in `guest-tools/bundled`, which the program embeds.
+fn build_tools(place: &Place) -> Result<Vec<String>> {
     let (sources, bundled) = (place.root.join("guest-tools"), place.guests().join(BUNDLED));
     fs::create_dir_all(&bundled)?;
-    let mut embedded = vec![build_code_js(place, "code-js", &[])?];
-    embedded.push(build_code_js(place, "code-js-connected", &["--features", "connected"])?);
-    for tool in packages_in(&sources.join(BUNDLED))? {
-        embedded.push(match PURE.contains(&tool.as_str()) {
-            true => build_pure(place, &tool, &bundled)?,
-            false => build_tool(place, &tool, &bundled)?,
-        });
+    let mut cores = Vec::new();
+    let mut embedded = Vec::new();
+    std::thread::scope(|scope| {
+        // Linking a guest keeps one processor busy, and the engine that finishes them takes minutes to build.
+        let helpers = scope.spawn(|| build_helpers(place));
+        for (name, features) in ENGINES_OF_CODE {
+            let core = build_core(place, name, "code-js", features)?;
+            cores.push((name.to_owned(), core, INITIALISED));
+        }
+        for tool in packages_in(&sources.join(BUNDLED))? {
+            match PURE.contains(&tool.as_str()) {
+                true => cores.push((tool.clone(), build_core(place, &tool, &tool, &[])?, &[])),
+                false => embedded.push(build_tool(place, &tool, &bundled)?),
+            }
+        }
+        helpers.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    for (name, core, options) in cores {
+        let component = componentise(place, &core, &name, options)?;
+        embedded.push(install(&component, &bundled, &name)?);
     }
     // A tool that is no longer there must not be embedded.
     for old in components_in(&bundled)?.iter().filter(|path| !embedded.iter().any(|name| path.ends_with(name))) {
         fs::remove_file(old)?;
         fs::remove_file(old.with_extension("code")).ok();
     }
-    let mut outputs: Vec<String> = embedded.into_iter().map(|name| format!("{BUNDLED}/{name}")).collect();
-    for example in packages_in(&sources.join("examples"))? {
-        outputs.push(build_tool(place, &example, &place.guests())?);
-    }
-    Ok(outputs)
+    Ok(embedded.into_iter().map(|name| format!("{BUNDLED}/{name}")).collect())
 }
 
 /// Compiles the bundled guests for this machine, so that no first use of the program has to.
@@ -191,25 +230,18 @@ fn build_tool(place: &Place, package: &str, directory: &Path) -> Result<String> 
     install(&built, directory, package)
 }
 
-/// A component made without WASI: it imports only interfaces of the host that it calls.
-fn build_pure(place: &Place, package: &str, directory: &Path) -> Result<String> {
-    place.guest_cargo().args(["build", "--release", "--target", PURE_TARGET, "--package", package]).run()?;
-    let core = place.guest_build().join(PURE_TARGET).join("release").join(file_stem(package)).with_extension("wasm");
-    let component = componentise(place, &core, package, &[])?;
-    install(&component, directory, package)
-}
-
-/// A build of the JavaScript engine, initialised here so that a call finds it ready. Without features it imports nothing.
-/// Both builds leave their core module at the same place, so each is taken from there before the next.
-fn build_code_js(place: &Place, name: &str, features: &[&str]) -> Result<String> {
+/// Builds the core module `NAME` of a package without WASI: its component imports only interfaces of the host that it calls.
+/// Builds of one package with other features leave it at the same place, so it is taken from there.
+fn build_core(place: &Place, name: &str, package: &str, features: &[&str]) -> Result<PathBuf> {
     place
         .guest_cargo()
-        .args(["build", "--release", "--target", PURE_TARGET, "--package", "code-js"])
+        .args(["build", "--release", "--target", PURE_TARGET, "--package", package])
         .args(features)
         .run()?;
-    let core = place.guest_build().join(PURE_TARGET).join("release/code_js.wasm");
-    let component = componentise(place, &core, name, &["--init", "init"])?;
-    install(&component, &place.guests().join(BUNDLED), name)
+    let built = place.guest_build().join(PURE_TARGET).join("release").join(file_stem(package)).with_extension("wasm");
+    let core = place.guest_build().join(name).with_extension("core.wasm");
+    fs::copy(&built, &core).with_context(|| format!("the build left no `{}`", built.display()))?;
+    Ok(core)
 }
 
 /// Makes a component of a core module. Returns where it is.
@@ -261,6 +293,14 @@ fn place_skills(place: &Place) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Builds the programs that finish guests, beside another build: without a progress bar.
+fn build_helpers(place: &Place) -> Result<()> {
+    cargo(&place.root)
+        .env("CARGO_TERM_PROGRESS_WHEN", "never")
+        .args(["build", "--workspace", "--bin", "preinit", "--bin", "precompile", "--bin", "componentize"])
+        .run()
 }
 
 /// Builds a program that makes components. With the features of the whole workspace: else the engine in it would be

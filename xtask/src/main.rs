@@ -75,7 +75,8 @@ fn main() -> Result<()> {
         "conformance" => conformance(&place),
         "test" => test(&place),
         "demo" => {
-            prepare(&place)?;
+            setup::ensure(place.installing)?;
+            guests::build_bundled(&place)?;
             // With the features of the whole workspace, as the tests are built: else each would rebuild the other's.
             cargo(&place.root).args(["build", "--workspace", "--bin", "motor"]).run()?;
             process::command(place.target.join("debug/motor")).args(["demo"]).args(rest).run()
