@@ -29,8 +29,8 @@ const BEGINNING: Duration = Duration::from_millis(100);
 pub fn run() -> Result<()> {
     println!("\na turn of cognition");
     let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let model = executor
-        .block_on(ModelServer::deciding(Box::new(|_| Turn { text: "noted".into(), ..Turn::default() })));
+    let model =
+        executor.block_on(ModelServer::deciding(Box::new(|_| Turn { text: "noted".into(), ..Turn::default() })));
     let url = model.base_url();
     let motor = Motor::bare().env("MOTOR_KEYRING", "off").unattended();
     let reflectors = motor.home().join("reflectors");
@@ -127,8 +127,7 @@ impl Talk {
         let channel = ChannelName::parse("bench").map_err(|error| anyhow!(error.to_string()))?;
         let (agent, peer) = (AgentName::default(), peer("bench")?);
         let key = ConversationKey { agent: agent.clone(), channel: channel.clone(), peer: Some(peer.clone()) };
-        let message =
-            NewMessage { agent, channel, sender: Sender::Peer(peer), id: None, text: "a message".to_owned() };
+        let message = NewMessage { agent, channel, sender: Sender::Peer(peer), id: None, text: "a message".to_owned() };
         let started = Instant::now();
         let accepted = self.host.cognition.accept(message).await?;
         let mut follower = self.host.cognition.follow(key, Some(self.seen.unwrap_or(accepted.event))).await?;

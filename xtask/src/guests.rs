@@ -18,8 +18,7 @@ use crate::stamp::{self, Inputs};
 const BUNDLED: &str = "bundled";
 
 /// Builds of the JavaScript engine, by their features. Without features it imports nothing.
-const ENGINES_OF_CODE: [(&str, &[&str]); 2] =
-    [("code-js", &[]), ("code-js-connected", &["--features", "connected"])];
+const ENGINES_OF_CODE: [(&str, &[&str]); 2] = [("code-js", &[]), ("code-js-connected", &["--features", "connected"])];
 
 /// The engine is initialised when it is built, so that a call finds it ready.
 const INITIALISED: &[&str] = &["--init", "init"];
