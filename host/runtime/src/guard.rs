@@ -132,15 +132,37 @@ mod tests {
 
     #[test]
     fn each_construct_of_python_is_named_and_its_lookalike_passes() {
+        let of_modules = "import of a module for processes or sockets";
         let rows = [
-            ("import subprocess", "import of a module for processes or sockets", "important = 'subprocess'"),
-            ("from ctypes import *", "import of a module for processes or sockets", "import socketserver"),
+            ("import subprocess", of_modules, "important = 'subprocess'"),
+            ("import  subprocess", of_modules, "reimport subprocess"),
+            ("from subprocess import run", of_modules, "import subprocesses"),
+            ("from ctypes import *", of_modules, "import socketserver"),
+            ("import ctypes", of_modules, "import ctypeslib"),
+            ("from socket import create_connection", of_modules, "from sockets import x"),
+            ("import multiprocessing", of_modules, "import multiprocessings"),
+            ("import pty", of_modules, "import ptyprocess"),
+            ("import posix", of_modules, "import posixpath"),
+            ("from\tposix import fork", of_modules, "therefrom posix"),
             ("os.system('ls')", "os.system", "os.systems = 1"),
+            ("os.popen('ls')", "os.system", "os.popened = 1"),
             ("os . execv('x', [])", "os.system", "pos.system(1)"),
+            ("os.exec", "os.system", "os.path.exec"),
+            ("os.spawnl(1)", "os.system", "os.respawn"),
+            ("os.fork()", "os.system", "os.path.forked"),
+            ("os.forkpty()", "os.system", "os.unfork"),
+            ("os.kill(1, 9)", "os.system", "os.killed = 1"),
             ("__import__('os')", "__import__()", "import importlib"),
+            ("__import__ ('os')", "__import__()", "my__import__('os')"),
             ("().__class__.__base__.__subclasses__()", "__subclasses__", "subclasses = []"),
+            ("f.__subclasses__", "__subclasses__", "f.my__subclasses__"),
+            ("x.__subclasses__[0]", "__subclasses__", "x.__subclasses__s"),
             ("f.__globals__", "__globals__", "globals()"),
+            ("f.__globals__['os']", "__globals__", "f.my__globals__"),
+            ("f.__globals__ ", "__globals__", "f.__globals__s"),
             ("__builtins__['open']", "__builtins__", "import builtins"),
+            ("a = __builtins__", "__builtins__", "my__builtins__"),
+            ("__builtins__", "__builtins__", "__builtins__s"),
         ];
         for (source, name, lookalike) in rows {
             assert_eq!(super::blocked(Language::Python, source), Some(name), "{source}");

@@ -159,6 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn a_call_can_begin_with_each_least_value_and_with_no_lower_one() {
+        Limits::default().check().unwrap();
+        for (key, least) in [("fuel", 1), ("deadline_ms", 1), ("memory_bytes", 4_194_304)] {
+            with(key, least).check().unwrap();
+            let error = with(key, least - 1).check().unwrap_err();
+            assert!(error.contains(&format!("`limits.{key}` is {}", least - 1)), "{error}");
+            assert!(error.contains(&format!("at least {least}")), "{error}");
+        }
+    }
+
+    #[test]
     fn a_deadline_is_in_milliseconds() {
         for (deadline, milliseconds) in [
             (Duration::ZERO, 0),
