@@ -1,7 +1,13 @@
-"""Requests of programs that were granted domains, through the host's gate: `requests`, `urllib.request` and `fetch`."""
+"""Requests of programs that were granted domains, through the host's gate: `requests` and `urllib.request`.
 
+The server that answers is hostile: it names the next URL. So no credential goes to another origin with a redirect, in no part
+of a request, and a body has a bound.
+"""
+
+import base64
 import email.message
 import http.client
+import http.cookies
 import io
 import json
 import types as python_types
@@ -13,28 +19,80 @@ import urllib.response
 from componentize_py_types import Err
 from wit_world.imports import outbound, outgoing_handler, types
 from wit_world.imports.types import (
-    Fields, IncomingBody, Method_Other, OutgoingBody, OutgoingRequest, Scheme_Http, Scheme_Https,
+    Fields, IncomingBody, Method_Other, OutgoingBody, OutgoingRequest, RequestOptions, Scheme_Http, Scheme_Https,
 )
 
 _CHUNK = 4096
 _MAX_REDIRECTS = 10
+# Bytes of a body: it is in memory twice while it is put together.
+_MAX_BODY = 8 << 20
+# Headers that the gate sets.
+_OF_THE_GATE = frozenset(("host", "connection", "keep-alive", "content-length", "transfer-encoding", "upgrade"))
+_REFUSALS = frozenset(("HttpRequestDenied", "DestinationIpProhibited", "HttpRequestUriInvalid"))
+_SAFE = "/%:@!$&'()*+,;=~-._<>"
 
 
-class Refused(PermissionError):
+class RequestException(OSError):
+    """The base of the errors of `requests`."""
+
+    def __init__(self, *arguments, response=None):
+        super().__init__(*arguments)
+        self.response = response
+
+
+class HTTPError(RequestException):
+    """A status that says the request failed."""
+
+
+class TooManyRedirects(RequestException):
+    """A redirect beyond the last that is followed."""
+
+
+class InvalidURL(RequestException, ValueError):
+    """Not an address that can be requested."""
+
+
+class Refused(RequestException, PermissionError):
     """The gate refused a request."""
 
 
+class Disconnected(RequestException, ConnectionError):
+    """No whole answer came."""
+
+
+class Timeout(RequestException, TimeoutError):
+    """No answer came in time."""
+
+
 def _head(target, method, headers, length):
-    fields = [(name, str(value).encode("latin-1", "replace")) for name, value in headers]
+    fields = [
+        (name, value if isinstance(value, bytes) else str(value).encode("latin-1", "replace"))
+        for name, value in headers
+        if name not in _OF_THE_GATE
+    ]
     if length is not None:
         fields.append(("content-length", str(length).encode()))
     request = OutgoingRequest(Fields.from_list(fields))
     request.set_method(Method_Other(method))
     request.set_scheme(Scheme_Https() if target.scheme == "https" else Scheme_Http())
     request.set_authority(target.netloc)
-    path = urllib.parse.quote(target.path or "/", safe="/%:@!$&'()*+,;=~-._<>")
-    request.set_path_with_query(f"{path}?{target.query}" if target.query else path)
+    path, query = urllib.parse.quote(target.path or "/", safe=_SAFE), urllib.parse.quote(target.query, safe=_SAFE + "?[]")
+    request.set_path_with_query(f"{path}?{query}" if query else path)
     return request
+
+
+def _options(timeout):
+    """The waits of a request in nanoseconds; `timeout` is in seconds, one for both or a pair."""
+    connect, read = timeout if isinstance(timeout, (tuple, list)) else (timeout, timeout)
+    options = RequestOptions()
+    for wait, bound in (
+        (connect, options.set_connect_timeout),
+        (read, options.set_first_byte_timeout),
+        (read, options.set_between_bytes_timeout),
+    ):
+        if wait is not None:
+            bound(int(wait * 1_000_000_000))
+    return options
 
 
 def _answered(future):
@@ -46,23 +104,34 @@ def _answered(future):
 
 
 def _failed(error):
-    refusal = outbound.last_refusal()
-    if refusal is not None:
-        return Refused(f"{refusal.reason} ({refusal.rule}); {refusal.remedy}")
     code = getattr(error, "value", error)
     detail = getattr(code, "value", None)
-    return ConnectionError(f"{type(code).__name__.removeprefix('ErrorCode_')}{f': {detail}' if detail else ''}")
+    name = type(code).__name__.removeprefix("ErrorCode_")
+    # The last refusal is that of an earlier request if this one failed for another reason.
+    refusal = outbound.last_refusal() if name in _REFUSALS else None
+    if refusal is not None:
+        return Refused(f"{refusal.reason} ({refusal.rule}); {refusal.remedy}")
+    return (Timeout if "Timeout" in name else Disconnected)(f"{name}{f': {detail}' if detail else ''}")
 
 
-def _send(method, url, headers, body):
-    """One request: status, headers and body."""
-    target = urllib.parse.urlsplit(url)
-    if target.scheme not in ("http", "https") or not target.netloc:
-        raise ValueError(f"not an address that can be requested: {url!r}")
+def _address(url, place=""):
+    """The URL at `place`, relative to `url`, and its parts."""
     try:
-        request = _head(target, method, headers, len(body) if body else None)
+        joined = urllib.parse.urljoin(url, place)
+        parts = urllib.parse.urlsplit(joined)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return joined, parts
+    except ValueError:
+        pass
+    raise InvalidURL(f"not an address that can be requested: {place or url!r}")
+
+
+def _send(method, url, headers, body, timeout):
+    """One request: status, headers and body."""
+    try:
+        request = _head(_address(url)[1], method, headers, len(body) if body else None)
         outgoing = request.body()
-        future = outgoing_handler.handle(request, None)
+        future = outgoing_handler.handle(request, None if timeout is None else _options(timeout))
         if body:
             stream = outgoing.write()
             for at in range(0, len(body), _CHUNK):
@@ -75,17 +144,21 @@ def _send(method, url, headers, body):
     except Err as error:
         raise _failed(error) from None
     fields = [(name, value.decode("latin-1")) for name, value in response.headers().entries()]
-    status, parts = response.status(), []
+    status, parts, size = response.status(), [], 0
     incoming = response.consume()
-    stream = incoming.stream()
-    while True:
-        try:
-            parts.append(stream.blocking_read(65536))
-        except Err as error:
-            if type(error.value).__name__ != "StreamError_Closed":
-                raise _failed(error) from None
-            break
-    stream.__exit__(None, None, None)
+    # A body outlives its stream, with an error too.
+    with incoming.stream() as stream:
+        while size <= _MAX_BODY:
+            try:
+                parts.append(stream.blocking_read(65536))
+            except Err as error:
+                if type(error.value).__name__ == "StreamError_Closed":
+                    break
+                code = types.http_error_code(error.value.value)
+                raise _failed(error if code is None else Err(code)) from None
+            size += len(parts[-1])
+    if size > _MAX_BODY:
+        raise RequestException(f"the body is larger than {_MAX_BODY} bytes")
     IncomingBody.finish(incoming)
     return status, fields, b"".join(parts)
 
@@ -95,7 +168,7 @@ class Response:
 
     def __init__(self, status, fields, content, url, history):
         self.status_code, self.url, self.content, self.history = status, url, content, history
-        self.headers = Headers(fields)
+        self.headers, self.cookies = _joined(fields), Cookies()
         self.reason = http.client.responses.get(status, "")
         self.ok = status < 400
         self.encoding = self.headers.get("content-type", "").partition("charset=")[2].strip('"; ') or "utf-8"
@@ -114,12 +187,13 @@ class Response:
         if not self.ok:
             raise HTTPError(f"{self.status_code} {self.reason} for url: {self.url}", response=self)
 
-    def iter_lines(self):
-        yield from self.text.splitlines()
+    def iter_lines(self, decode_unicode=False, **_others):
+        yield from (self.text if decode_unicode else self.content).splitlines()
 
-    def iter_content(self, chunk_size=1):
-        for at in range(0, len(self.content), chunk_size):
-            yield self.content[at : at + chunk_size]
+    def iter_content(self, chunk_size=1, **_others):
+        step = chunk_size or len(self.content) or 1
+        for at in range(0, len(self.content), step):
+            yield self.content[at : at + step]
 
     def __bool__(self):
         return self.ok
@@ -139,8 +213,7 @@ class Headers(dict):
 
     def __init__(self, fields=()):
         super().__init__()
-        for name, value in fields:
-            self[name] = f"{self[name]}, {value}" if name in self else value
+        self.update(fields)
 
     def __getitem__(self, name):
         return super().__getitem__(name.lower())
@@ -148,65 +221,144 @@ class Headers(dict):
     def __setitem__(self, name, value):
         super().__setitem__(name.lower(), value)
 
+    def __delitem__(self, name):
+        super().__delitem__(name.lower())
+
     def __contains__(self, name):
         return super().__contains__(name.lower())
 
     def get(self, name, default=None):
         return super().get(name.lower(), default)
 
+    def pop(self, name, *default):
+        return super().pop(name.lower(), *default)
 
-class RequestException(OSError):
-    """The base of the errors of `requests`."""
+    def setdefault(self, name, default=None):
+        return super().setdefault(name.lower(), default)
 
-    def __init__(self, *arguments, response=None):
-        super().__init__(*arguments)
-        self.response = response
+    def update(self, fields=(), **named):
+        for name, value in dict(fields, **named).items():
+            self[name] = value
 
 
-class HTTPError(RequestException):
-    """A status that says the request failed."""
+def _joined(fields):
+    headers = Headers()
+    for name, value in fields:
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+class Cookies(dict):
+    """Cookies by name. Those of a server go back to its origin only."""
+
+    def __init__(self, cookies=()):
+        super().__init__(cookies)
+        self._origins = {}
+
+    def set(self, name, value, **_others):
+        self[name] = value
+
+    def get_dict(self, **_others):
+        return dict(self)
+
+    def _take(self, origin, fields):
+        for name, value in fields:
+            if name.lower() == "set-cookie":
+                for morsel in http.cookies.SimpleCookie(value).values():
+                    self[morsel.key], self._origins[morsel.key] = morsel.coded_value, origin
+                    if morsel["max-age"] == "0":
+                        del self[morsel.key]
+
+    def _of(self, origin, own):
+        return {name: value for name, value in self.items() if self._origins.get(name, own and origin) == origin}
+
+
+class HTTPBasicAuth(tuple):
+    """A name and a password."""
+
+    def __new__(cls, username, password):
+        return super().__new__(cls, (username, password))
+
+
+def _encoded(values):
+    """The pairs of a query or a form. What is `None` is left out."""
+    if isinstance(values, (str, bytes)):
+        return values if isinstance(values, str) else values.decode()
+    pairs = values.items() if hasattr(values, "items") else values
+    return urllib.parse.urlencode([(name, value) for name, value in pairs if value is not None], doseq=True)
+
+
+def _origin(parts):
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _holds_credential(part):
+    data = part if isinstance(part, bytes) else str(part).encode()
+    return b"<credential:" in urllib.parse.unquote_to_bytes(data).lower()
+
+
+def _leave_behind(headers, body, url):
+    """Takes away what does not go to another origin."""
+    for name, value in list(headers.items()):
+        if name in ("authorization", "cookie", "proxy-authorization") or _holds_credential(value):
+            del headers[name]
+    if _holds_credential(body) or _holds_credential(url):
+        host = urllib.parse.urlsplit(url).hostname
+        raise RequestException(
+            f"the server redirects to `{host}`, and the credential in the request does not follow to another origin"
+        )
 
 
 def request(method, url, *, params=None, data=None, json_body=None, headers=None, auth=None, cookies=None, timeout=None,
-            allow_redirects=True, **_others):
-    """A request, and those of its redirects."""
-    sent = Headers((headers or {}).items())
+            allow_redirects=True, files=None, jar=None, **_others):
+    """A request, and those of its redirects. `jar` has the cookies of a session."""
+    if files:
+        raise NotImplementedError("the sandbox's `requests` sends no `files`: send their content as `data`")
+    sent = Headers({name: value for name, value in (headers or {}).items() if value is not None})
     if params:
-        query = params if isinstance(params, str) else urllib.parse.urlencode(params, doseq=True)
-        url += ("&" if "?" in url else "?") + query
+        url = urllib.parse.urldefrag(url).url
+        url += ("&" if "?" in url else "?") + _encoded(params)
     body = b""
-    if json_body is not None:
+    if hasattr(data, "read"):
+        data = data.read()
+    if isinstance(data, (str, bytes, bytearray)):
+        body = data.encode() if isinstance(data, str) else bytes(data)
+    elif data:
+        body = _encoded(data).encode()
+        sent.setdefault("content-type", "application/x-www-form-urlencoded")
+    elif json_body is not None:
         body = json.dumps(json_body).encode()
         sent.setdefault("content-type", "application/json")
-    elif isinstance(data, (dict, list, tuple)):
-        body = urllib.parse.urlencode(data, doseq=True).encode()
-        sent.setdefault("content-type", "application/x-www-form-urlencoded")
-    elif data is not None:
-        body = data.encode() if isinstance(data, str) else bytes(data.read() if hasattr(data, "read") else data)
-    if cookies:
-        sent["cookie"] = "; ".join(f"{name}={value}" for name, value in dict(cookies).items())
     if isinstance(auth, (tuple, list)):
-        import base64
-
         sent["authorization"] = "Basic " + base64.b64encode(":".join(auth).encode()).decode()
-    history, method = [], method.upper()
+    elif auth is not None:
+        raise TypeError("`auth` is a pair of a name and a password: the sandbox's `requests` has no other")
+    url, parts = _address(url)
+    jar = Cookies() if jar is None else jar
+    history, method, header, own = [], method.upper(), sent.pop("cookie", None), True
     while True:
-        status, fields, content = _send(method, url, list(sent.items()), body)
+        origin = _origin(parts)
+        values = {**jar._of(origin, own), **(cookies or {} if own else {})}
+        cookie = (own and header) or "; ".join(f"{name}={value}" for name, value in values.items())
+        fields = [*sent.items(), *([("cookie", cookie)] if cookie else [])]
+        status, fields, content = _send(method, url, fields, body, timeout)
         answer = Response(status, fields, content, url, history)
+        for kept in (answer.cookies, jar):
+            kept._take(origin, fields)
         place = answer.headers.get("location")
         if not allow_redirects or status not in (301, 302, 303, 307, 308) or place is None:
             return answer
         if len(history) == _MAX_REDIRECTS:
-            raise RequestException(f"more than {_MAX_REDIRECTS} redirects")
+            raise TooManyRedirects(f"more than {_MAX_REDIRECTS} redirects", response=answer)
         history = [*history, answer]
-        following = urllib.parse.urljoin(url, place)
-        if urllib.parse.urlsplit(following).netloc != urllib.parse.urlsplit(url).netloc:
-            for name in ("authorization", "cookie"):
-                sent.pop(name, None)
-        url = following
-        if status == 303 or (status in (301, 302) and method == "POST"):
+        url, parts = _address(url, place)
+        if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
             method, body = "GET", b""
-            sent.pop("content-type", None)
+            for name in [name for name in sent if name.startswith("content-")]:
+                del sent[name]
+        if _origin(parts) != origin:
+            own = False
+            _leave_behind(sent, body, url)
 
 
 def _requests(method, url, **named):
@@ -216,17 +368,20 @@ def _requests(method, url, **named):
 
 
 class Session:
-    """Headers that each request of it has."""
+    """What each request of it has, and the cookies that its servers set."""
 
     def __init__(self):
-        self.headers, self.params, self.auth, self.cookies = {}, {}, None, {}
+        self.headers, self.params, self.auth, self.cookies = Headers(), {}, None, Cookies()
 
     def request(self, method, url, **named):
-        named["headers"] = {**self.headers, **(named.get("headers") or {})}
-        if self.params and not isinstance(named.get("params"), str):
-            named["params"] = {**self.params, **(named.get("params") or {})}
-        named.setdefault("auth", self.auth)
-        named.setdefault("cookies", self.cookies)
+        headers = Headers(self.headers)
+        headers.update(named.get("headers") or {})
+        params = named.get("params")
+        if params is None or isinstance(params, dict):
+            params = {**self.params, **(params or {})}
+        if not isinstance(self.cookies, Cookies):
+            self.cookies = Cookies(self.cookies)
+        named.update(headers=headers, params=params, auth=named.get("auth") or self.auth, jar=self.cookies)
         return _requests(method, url, **named)
 
     def close(self):
@@ -240,24 +395,28 @@ class Session:
 
 
 def _verb(method):
-    def send(url, *arguments, **named):
-        if arguments:
-            named["params" if method == "GET" else "data"] = arguments[0]
-        return _requests(method, url, **named)
-
     def of_session(self, url, *arguments, **named):
         if arguments:
             named["params" if method == "GET" else "data"] = arguments[0]
+        if method == "HEAD":
+            named.setdefault("allow_redirects", False)
         return self.request(method, url, **named)
 
-    return send, of_session
+    return lambda url, *arguments, **named: of_session(Session(), url, *arguments, **named), of_session
 
 
 def _urlopen(url, data=None, timeout=None, **_others):
     """`urllib.request.urlopen`."""
     asked = url if isinstance(url, urllib.request.Request) else urllib.request.Request(url, data)
-    body = asked.data if asked.data is not None else data
-    answer = request(asked.get_method(), asked.full_url, data=body, headers=dict(asked.header_items()))
+    if data is not None:
+        asked.data = data
+    headers = Headers(asked.header_items())
+    if asked.data is not None:
+        headers.setdefault("content-type", "application/x-www-form-urlencoded")
+    try:
+        answer = request(asked.get_method(), asked.full_url, data=asked.data, headers=headers, timeout=timeout)
+    except (Disconnected, Timeout) as error:
+        raise urllib.error.URLError(error) from None
     fields = email.message.Message()
     for name, value in answer.headers.items():
         fields[name] = value
@@ -277,11 +436,16 @@ def modules():
         setattr(Session, method.lower(), of_session)
     errors = python_types.ModuleType("requests.exceptions")
     for holder in (module, errors):
-        holder.RequestException, holder.HTTPError, holder.ConnectionError = RequestException, HTTPError, ConnectionError
-        holder.Timeout, holder.JSONDecodeError = TimeoutError, json.JSONDecodeError
+        holder.RequestException, holder.HTTPError, holder.ConnectionError = RequestException, HTTPError, Disconnected
+        holder.Timeout = holder.ConnectTimeout = holder.ReadTimeout = Timeout
+        holder.TooManyRedirects, holder.JSONDecodeError = TooManyRedirects, json.JSONDecodeError
+        holder.InvalidURL = holder.MissingSchema = holder.InvalidSchema = InvalidURL
     module.request, module.Session, module.session, module.Response = _requests, Session, Session, Response
-    module.exceptions = errors
-    return {"requests": module, "requests.exceptions": errors}
+    module.codes = python_types.SimpleNamespace(**{status.name.lower(): status.value for status in http.HTTPStatus})
+    auth = python_types.ModuleType("requests.auth")
+    auth.HTTPBasicAuth = HTTPBasicAuth
+    module.exceptions, module.auth = errors, auth
+    return {"requests": module, "requests.exceptions": errors, "requests.auth": auth}
 
 
 def open_up():

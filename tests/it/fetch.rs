@@ -56,10 +56,10 @@ fn test(test: impl Future<Output = ()>) {
     tests::block_on(test);
 }
 
-const SECRET: &str = "s3cr3t-value-of-the-key";
+pub(crate) const SECRET: &str = "s3cr3t-value-of-the-key";
 
 /// A way out to sites of this machine, with the credential `key` for them.
-fn way_to(sites: &[&Site]) -> RunNetwork {
+pub(crate) fn way_to(sites: &[&Site]) -> RunNetwork {
     let addresses: Vec<String> = sites.iter().map(|site| site.address().to_string()).collect();
     let name = CredentialName::parse("key").unwrap();
     let config = NetworkConfig { private: addresses.clone(), ..NetworkConfig::default() };

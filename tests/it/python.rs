@@ -3,11 +3,13 @@
 //! (`cargo xtask python`).
 
 mod attacked;
+mod connected;
+mod requests;
 mod scripts;
 
 use std::fs;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use runtime::{
@@ -15,9 +17,9 @@ use runtime::{
 };
 use serde_json::{Value, json};
 use tests::binary::Motor;
-use tests::block_on;
 use tests::model_server::ModelServer;
 use tests::network::{Reply, Site};
+use tests::{block_on, report};
 use tokio_util::sync::CancellationToken;
 use toolbox::{CompileTurn, SandboxPool};
 
@@ -34,10 +36,11 @@ pub(crate) fn has_python() -> bool {
     pool().python(true).is_some()
 }
 
-/// The engine, or `None` where it was not built.
+/// The engine, or `None` where it was not built, which is reported once.
 fn engine(connected: bool) -> Option<&'static CodeSandbox> {
+    static REPORTED: Once = Once::new();
     if pool().python(connected).is_none() {
-        println!("skipped: the engines for Python are not built (`cargo xtask python`)");
+        REPORTED.call_once(|| report("python: skipped: the engines are not built (`cargo xtask python`)"));
         return None;
     }
     Some(block_on(pool().code(Language::Python, connected, CompileTurn::ONLY)).unwrap())
@@ -67,7 +70,7 @@ fn programs_print_what_they_print_elsewhere() {
     let mut differ = Vec::new();
     for (name, source) in &programs {
         let Ok(here) = Command::new("python3").args(["-c", source]).output() else {
-            println!("skipped: there is no `python3` to compare with");
+            report("python: 0 programs compared, skipped: there is no `python3` to compare with");
             return;
         };
         assert!(here.status.success(), "{name}: {}", String::from_utf8_lossy(&here.stderr));
@@ -78,6 +81,7 @@ fn programs_print_what_they_print_elsewhere() {
         }
     }
     assert!(differ.is_empty(), "{} of {} differ\n{}", differ.len(), programs.len(), differ.join("\n"));
+    report(&format!("python: {} programs print what `python3` prints here", programs.len()));
 }
 
 #[test]

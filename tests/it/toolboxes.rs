@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use runtime::{
-    CallReport, Component, ComponentOrigin, EngineConfig, Kind, Limit, Limits, Outcome, Runtime, ToolCall,
-    ToolComponent, ToolError, inspect,
+    CallReport, Component, ComponentOrigin, EngineConfig, HOST_VERSION, Kind, Limit, Limits, Outcome, Runtime,
+    ToolCall, ToolComponent, ToolError, inspect,
 };
 use serde_json::{Value, json};
 use tests::binary::Motor;
@@ -294,28 +294,52 @@ fn a_skill_says_what_it_is_and_others_say_nothing() {
     assert_eq!((&report["world"], &report["about"]["name"]), (&json!("skill"), &json!("units")));
 }
 
+/// A component as it would be if it had been built against another version of the WIT.
+fn of_version(mut bytes: Vec<u8>, version: &str) -> Vec<u8> {
+    let own = HOST_VERSION.as_bytes();
+    let mut changed = 0;
+    for start in 0..bytes.len() - own.len() {
+        let is_ours = bytes[..start].ends_with(b"@")
+            && bytes[start.saturating_sub(40)..start].windows(11).any(|w| w == b"motor:host/");
+        if is_ours && bytes[start..].starts_with(own) {
+            bytes[start..start + own.len()].copy_from_slice(version.as_bytes());
+            changed += 1;
+        }
+    }
+    assert!(changed > 0);
+    bytes
+}
+
 #[test]
 fn a_component_of_another_patch_version_works_and_of_another_minor_one_is_named() {
-    let of_version = |version: &[u8; 5]| {
-        let mut bytes = tests::hostile_guest("benign");
-        let mut changed = 0;
-        for start in 0..bytes.len() - 5 {
-            let is_ours = bytes[..start].ends_with(b"@")
-                && bytes[start.saturating_sub(40)..start].windows(11).any(|w| w == b"motor:host/");
-            if is_ours && &bytes[start..start + 5] == b"0.1.1" {
-                bytes[start..start + 5].copy_from_slice(version);
-                changed += 1;
-            }
-        }
-        assert!(changed > 0);
-        bytes
-    };
-    for version in [b"0.1.0", b"0.1.9"] {
-        let component = load(&of_version(version));
+    for version in ["0.1.0", "0.1.1", "0.1.9"] {
+        let component = load(&of_version(tests::hostile_guest("benign"), version));
         assert_eq!(call(&component, "primes", &json!({ "below": 1000 })), Outcome::Returned("168".into()));
     }
-    let error = inspect(&of_version(b"0.2.0"), MAX_BYTES).unwrap_err().to_string();
-    assert!(error.contains("0.2.0") && error.contains("0.1.1"), "{error}");
+    let error = inspect(&of_version(tests::hostile_guest("benign"), "0.2.0"), MAX_BYTES).unwrap_err().to_string();
+    assert!(error.contains("0.2.0") && error.contains(HOST_VERSION), "{error}");
+}
+
+/// The other kinds of components that a home approves: their bytes stay when the host becomes a later one.
+#[test]
+fn skills_reflectors_and_neurons_of_another_patch_version_work() {
+    let motor = Motor::new();
+    let built = |name: &str| std::fs::read(tests::target_directory().join("guests").join(name)).unwrap();
+    let signal = r#"{"signal":{"kind":"run.completed","data":{"summary":"price 5"}}}"#;
+    let reply = r#"{"reply":"{\"assessments\":[],\"beliefs\":[],\"summary\":\"s\",\"drift\":[\"rude\"]}"}"#;
+    for version in ["0.1.1", "0.1.9"] {
+        for (guest, function, arguments, says) in [
+            ("units.wasm", "convert", r#"{"value":1,"from":"mi","to":"km"}"#, "1.609344"),
+            ("hostile/reflectors-pure.wasm", "compose", r#"{"facts":{"peers":[]}}"#, "You reflect."),
+            ("bundled/reflector.wasm", "guide", reply, "rude"),
+            ("hostile/neurons-pure.wasm", "tick", signal, "price.seen"),
+        ] {
+            let name = format!("{}-{version}.wasm", guest.replace('/', "-"));
+            let file = motor.file(&name, of_version(built(guest), version));
+            let answer = motor.stdout(&["call", file.to_str().unwrap(), function, arguments]);
+            assert!(answer.contains(says), "{guest} {version}: {answer}");
+        }
+    }
 }
 
 /// A component whose only function takes a resource, and one whose types explode.

@@ -50,7 +50,7 @@ impl Inputs {
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if path.is_file() {
         files.push(path.to_owned());
-    } else if path.is_dir() && !path.ends_with("target") {
+    } else if path.is_dir() && !path.ends_with("target") && !path.ends_with("__pycache__") {
         for entry in fs::read_dir(path)? {
             collect(&entry?.path(), files)?;
         }
@@ -100,7 +100,9 @@ mod tests {
     #[test]
     fn a_stamp_holds_until_input_or_output_changes() {
         let directory = std::env::temp_dir().join(format!("xtask-stamp-{}", std::process::id()));
-        fs::create_dir_all(directory.join("source/target")).unwrap();
+        for product in ["target", "__pycache__"] {
+            fs::create_dir_all(directory.join("source").join(product)).unwrap();
+        }
         let inputs = |content: &str| {
             fs::write(directory.join("source/a.rs"), content).unwrap();
             let mut inputs = Inputs::default();
@@ -113,6 +115,7 @@ mod tests {
         write(&stamp, &first, &["out.wasm".to_owned()]).unwrap();
         assert!(is_fresh(&stamp, &first));
         fs::write(directory.join("source/target/product"), "ignored").unwrap();
+        fs::write(directory.join("source/__pycache__/engine.pyc"), "ignored").unwrap();
         assert!(is_fresh(&stamp, &inputs("one")));
         assert!(!is_fresh(&stamp, &inputs("two")));
         fs::write(directory.join("out.wasm"), "replaced").unwrap();

@@ -5,7 +5,7 @@
 #![allow(missing_docs, clippy::all, reason = "generated code is documented in `wit/`")]
 
 /// The version of `motor:host` this host speaks.
-pub const HOST_VERSION: &str = "0.1.1";
+pub const HOST_VERSION: &str = "0.1.2";
 
 mod imports {
     wasmtime::component::bindgen!({

@@ -27,6 +27,7 @@ pub(crate) use functions::{Shape, Signature};
 pub use imports::Capability;
 
 use docs::Docs;
+use imports::{host_version, is_of_later_host};
 
 use crate::load_error::{LoadError, told};
 use crate::tool::command;
@@ -87,7 +88,7 @@ pub struct Import {
 /// One interface or function that a component exports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Export {
-    /// Full name, such as `motor:host/tools@0.1.1`.
+    /// Full name, such as `motor:host/tools@0.1.2`.
     pub name: String,
     /// The functions of an exported interface, at most 2,000 over all interfaces; empty for a function.
     pub functions: Vec<String>,
@@ -120,6 +121,18 @@ impl Inspection {
     #[must_use]
     pub fn capabilities(&self) -> BTreeSet<Capability> {
         self.imports.iter().map(|import| import.capability).collect()
+    }
+
+    /// The refusal of a component that cannot be linked. One that was built against a later version of our WIT may import a
+    /// function that was added since.
+    pub(crate) fn not_linked(&self, error: &wasmtime::Error) -> LoadError {
+        let chain = format!("{error:#}");
+        let is_named =
+            |import: &&Import| is_of_later_host(&import.name) && chain.contains(&format!("`{}`", import.name));
+        match self.imports.iter().find(is_named) {
+            Some(import) => host_version(&import.name),
+            None => LoadError::NotLinked { message: told(&error.root_cause().to_string()) },
+        }
     }
 
     /// Abilities that it lacks for want of an import: `network`, `files`, `credentials`, `clock`, `random numbers`.

@@ -37,7 +37,7 @@ pub use code::{
     ScriptSandbox,
 };
 pub use engine::{EngineConfig, Runtime};
-pub use inspect::{FunctionTool, Inspection, Kind, UnmappedFunction, inspect};
+pub use inspect::{FunctionTool, HOST_VERSION, Inspection, Kind, UnmappedFunction, inspect};
 pub use limits::Limits;
 pub use load::Component;
 pub use load_error::{ComponentOrigin, LoadError};

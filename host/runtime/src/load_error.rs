@@ -88,9 +88,10 @@ pub enum LoadError {
         /// The reason and the remedy.
         why: Cow<'static, str>,
     },
-    /// The component was built against another version of our WIT.
+    /// The component was built against another version of our WIT, and needs something that this host does not have.
     #[error(
-        "`{interface}` is of version {found} of `motor:host`, this host speaks {HOST_VERSION}: rebuild against its `wit/`"
+        "`{interface}` is of version {found} of `motor:host`, this host speaks {HOST_VERSION}: rebuild against its `wit/`, \
+         or use a host of that version"
     )]
     HostVersion {
         /// The version it was built for.

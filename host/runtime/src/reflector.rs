@@ -158,8 +158,7 @@ impl ReflectorComponent {
     /// As [`ReflectorComponent::check`], and if its functions have other types than those of the world.
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         Self::check(component.inspection())?;
-        let not_linked =
-            |error: wasmtime::Error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) };
+        let not_linked = |error: wasmtime::Error| component.inspection().not_linked(&error);
         let mut linker = Linker::new(component.compiled.engine());
         log::add_to_linker::<CallState, HasLog>(&mut linker, CallState::log).map_err(not_linked)?;
         let linked = linker.instantiate_pre(&component.compiled).map_err(not_linked)?;

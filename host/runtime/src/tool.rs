@@ -133,8 +133,7 @@ impl ToolComponent {
             }
             _ => (),
         }
-        let not_linked =
-            |error: wasmtime::Error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) };
+        let not_linked = |error: wasmtime::Error| inspection.not_linked(&error);
         let mut capabilities = inspection.capabilities();
         // Interfaces of `wasi:cli`, `wasi:clocks` and `wasi:filesystem` hand out streams without importing them by
         // name.

@@ -181,7 +181,8 @@ async fn toolset(runtime: &Runtime, component: &Component) -> Result<Toolset, Re
     match component.describe(Limits::default()).await.outcome {
         Outcome::Returned(tools) => Ok(Toolset { component, tools }),
         Outcome::Refused(runtime::ToolError::Failed { message, .. }) => {
-            Err(Refusal::new(RefusalCode::InvalidComponent, message))
+            Err(Refusal::new(RefusalCode::InvalidComponent, message)
+                .with_remedy("mend the component; its new bytes need a review and an approval"))
         }
         other => Err(Refusal::new(
             RefusalCode::InvalidComponent,

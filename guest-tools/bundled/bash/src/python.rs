@@ -19,7 +19,7 @@ pub(crate) use scripts::{Ended, Origin, Script};
 #[allow(missing_docs, unsafe_code, clippy::all, clippy::restriction)]
 mod bindings {
     wit_bindgen::generate!({
-        inline: "package motor:shell; world scripts { import motor:host/scripts@0.1.1; }",
+        inline: "package motor:shell; world scripts { import motor:host/scripts@0.1.2; }",
         path: "../../../wit",
         world: "motor:shell/scripts",
         generate_all,

@@ -3,6 +3,7 @@
 //! An allowlist: any other import is refused with its name and the remedy.
 
 use base::text::Foreign;
+use bindings::HOST_VERSION;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +98,7 @@ pub(super) fn capability(import: &str) -> Result<Capability, LoadError> {
             "outbound" => Ok(Capability::Network),
             "credentials" => Ok(Capability::Credentials),
             "scripts" => Ok(Capability::Scripts),
+            _ if is_of_later_host(import) => Err(host_version(import)),
             _ => Err(refused(
                 "this host offers `log`, `progress`, `outbound` and `credentials` of `motor:host`; build against its `wit/`",
             )),
@@ -149,12 +151,32 @@ fn shown(name: &str) -> String {
 
 /// Refuses a component built for another version of our WIT: a different minor version below 1.0 is another contract.
 pub(super) fn check_host_version(name: &str) -> Result<(), LoadError> {
-    let Some(rest) = name.strip_prefix("motor:host/") else { return Ok(()) };
-    let found = rest.split_once('@').map_or("none", |(_, version)| version);
-    if found.starts_with("0.1.") {
-        return Ok(());
-    }
-    Err(LoadError::HostVersion { found: shown(found), interface: shown(name) })
+    let is_compatible = || minor_and_patch(version(name)).map(|(minor, _)| minor) == host().map(|(minor, _)| minor);
+    if !name.starts_with("motor:host/") || is_compatible() { Ok(()) } else { Err(host_version(name)) }
+}
+
+/// Whether a name is of a `motor:host` that this host is compatible with, and that may have more than this one.
+pub(super) fn is_of_later_host(name: &str) -> bool {
+    name.starts_with("motor:host/") && check_host_version(name).is_ok() && minor_and_patch(version(name)) > host()
+}
+
+/// The refusal of a name of another `motor:host`.
+pub(super) fn host_version(name: &str) -> LoadError {
+    LoadError::HostVersion { found: shown(version(name)), interface: shown(name) }
+}
+
+fn version(name: &str) -> &str {
+    name.split_once('@').map_or("none", |(_, version)| version)
+}
+
+fn host() -> Option<(&'static str, u64)> {
+    minor_and_patch(HOST_VERSION)
+}
+
+/// The parts of a version such as `0.1.2`: `0.1` and 2. A pre-release has none, because it is compatible with no other version.
+fn minor_and_patch(version: &str) -> Option<(&str, u64)> {
+    let (minor, patch) = version.rsplit_once('.')?;
+    Some((minor, patch.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -178,8 +200,9 @@ mod tests {
     fn imports_are_granted_or_named() {
         assert_eq!(capability("wasi:io/streams@0.2.6").unwrap(), Capability::Streams);
         assert_eq!(capability("motor:host/log@0.1.0").unwrap(), Capability::Log);
+        assert_eq!(capability("motor:host/log@0.1.99").unwrap(), Capability::Log);
         assert_eq!(capability("motor:host/credentials@0.1.0").unwrap(), Capability::Credentials);
-        assert_eq!(capability("motor:host/scripts@0.1.1").unwrap(), Capability::Scripts);
+        assert_eq!(capability("motor:host/scripts@0.1.2").unwrap(), Capability::Scripts);
         for network in ["wasi:http/types@0.2.0", "wasi:http/outgoing-handler@0.2.12", "motor:host/outbound@0.1.0"] {
             assert_eq!(capability(network).unwrap(), Capability::Network);
         }
@@ -197,6 +220,9 @@ mod tests {
             ("motor:host/credentials@0.2.0", "0.2.0"),
             ("motor:host/vault@0.1.0", "credentials"),
             ("motor:host/log@0.2.0", "0.2.0"),
+            ("motor:host/vault@0.1.99", "0.1.99 of `motor:host`, this host speaks 0.1."),
+            ("motor:host/log@0.1.99-rc.1", "0.1.99-rc.1 of `motor:host`"),
+            ("motor:host/log", "version none"),
             ("env", "does not offer"),
             ("evil:host/all@1.0.0", "does not offer"),
         ] {

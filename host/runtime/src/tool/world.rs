@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use base::text::Foreign;
 use bindings::skill::exports::motor::host::about as wit;
 use bindings::types;
+use jsonschema::Draft;
+use serde_json::Value;
 
 use super::{Effects, MAX_SCHEMA_BYTES, MAX_TOOLS, SkillAbout, ToolDescription};
 use crate::inspect::Capability;
@@ -15,6 +17,10 @@ use crate::outcome::ToolError;
 const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 /// The longest instructions of a skill that are read, in bytes.
 const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
+/// The longest text of a broken rule of JSON Schema, which quotes the value.
+const MAX_RULE_CHARACTERS: usize = 200;
+/// A schema to start from, for the remedies.
+const EXAMPLE_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"}}}"#;
 
 impl From<types::ToolError> for ToolError {
     fn from(error: types::ToolError) -> Self {
@@ -52,7 +58,7 @@ pub(super) fn descriptions(
         if tool.description.len() > MAX_DESCRIPTION_BYTES {
             return Err(format!("the description of `{name}` is longer than {MAX_DESCRIPTION_BYTES} bytes"));
         }
-        let parameters = schema(&name, "parameters", &tool.parameters)?;
+        let parameters = object_schema(&name, &tool.parameters)?;
         let output = tool.output.map(|output| schema(&name, "output", &output)).transpose()?;
         let effects = tool.effects.map_or_else(Effects::default, |effects| Effects {
             read_only: effects.read_only,
@@ -66,19 +72,37 @@ pub(super) fn descriptions(
     Ok(checked)
 }
 
-fn schema(tool: &str, what: &str, text: &str) -> Result<serde_json::Value, String> {
+/// Reads a schema and checks it against the rules of its draft. Nothing that it refers to is read, and its references are not
+/// followed, so that the work is bounded by its size.
+fn schema(tool: &str, what: &str, text: &str) -> Result<Value, String> {
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(format!("the {what} schema of `{tool}` is longer than {MAX_SCHEMA_BYTES} bytes"));
     }
-    let why = match serde_json::from_str(text) {
-        Ok(schema @ serde_json::Value::Object(_)) => return Ok(schema),
-        Ok(_) => "not a JSON object".to_owned(),
-        Err(error) => format!("not JSON: {error}"),
+    let refused = |why: String| {
+        format!("the {what} schema of `{tool}` {why}; give the text of a JSON Schema, such as `{EXAMPLE_SCHEMA}`")
     };
-    Err(format!(
-        "the {what} schema of `{tool}` is {why}; give the text of a JSON Schema, such as \
-         `{{\"type\":\"object\",\"properties\":{{}}}}`"
-    ))
+    let schema: Value = serde_json::from_str(text).map_err(|error| refused(format!("is not JSON: {error}")))?;
+    if !schema.is_object() {
+        return Err(refused("is not a JSON object".to_owned()));
+    }
+    if Draft::default().detect(&schema) == Draft::Unknown {
+        return Err(refused("has another `$schema` than a draft from 4 to 2020-12".to_owned()));
+    }
+    if let Err(error) = jsonschema::meta::validate(&schema) {
+        let place = Foreign(error.instance_path().as_str()).escaped(100);
+        let place = if place.is_empty() { String::new() } else { format!(" at `{place}`") };
+        return Err(refused(format!("is invalid{place}: {}", Foreign(&error.to_string()).line(MAX_RULE_CHARACTERS))));
+    }
+    Ok(schema)
+}
+
+/// As [`schema`], for arguments: each call has an object of them.
+fn object_schema(tool: &str, text: &str) -> Result<Value, String> {
+    let schema = schema(tool, "parameters", text)?;
+    match schema.get("type").and_then(Value::as_str) {
+        Some("object") => Ok(schema),
+        _ => Err(format!("the parameters schema of `{tool}` needs `\"type\":\"object\"`, such as `{EXAMPLE_SCHEMA}`")),
+    }
 }
 
 /// Checks a component's description of itself. The name is checked later, by the code that uses it as one.
@@ -100,6 +124,13 @@ pub(super) fn about(description: wit::Description) -> Result<SkillAbout, String>
 mod tests {
     use super::*;
 
+    const OBJECT: &str = r#"{"type":"object"}"#;
+
+    /// A schema with schemas below one another.
+    fn nested(levels: usize) -> String {
+        format!(r#"{{"type":"object","not":{}{{}}{}}}"#, r#"{"not":"#.repeat(levels), "}".repeat(levels))
+    }
+
     fn tool(name: &str, parameters: &str) -> types::ToolDescription {
         types::ToolDescription {
             name: name.into(),
@@ -116,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_says_nothing_of_its_effects_is_not_trusted() {
-        let tools = descriptions(vec![tool("x", "{}")], &all()).unwrap();
+        let tools = descriptions(vec![tool("x", OBJECT)], &all()).unwrap();
         let effects = tools[0].effects;
         assert!(!effects.read_only && effects.destructive && !effects.idempotent && effects.open_world);
     }
@@ -125,16 +156,57 @@ mod tests {
     fn bad_descriptions_are_refused_with_the_reason() {
         for (tools, says) in [
             (vec![], "0 tools"),
-            (vec![tool("x", "{}"), tool("x", "{}")], "twice"),
-            (vec![tool("X", "{}")], "not a tool name"),
-            (vec![tool("a\u{202e}b", "{}")], "\\u{202e}"),
+            (vec![tool("x", OBJECT), tool("x", OBJECT)], "twice"),
+            (vec![tool("X", OBJECT)], "not a tool name"),
+            (vec![tool("a\u{202e}b", OBJECT)], "\\u{202e}"),
             (vec![tool("x", "{")], "not JSON"),
             (vec![tool("x", "[]")], "not a JSON object"),
+            (vec![tool("x", "{}")], "needs `\"type\":\"object\"`"),
+            (vec![tool("x", r#"{"type":"array"}"#)], "needs `\"type\":\"object\"`"),
+            (vec![tool("x", r#"{"type":"strng"}"#)], "invalid at `/type`: \"strng\""),
+            (vec![tool("x", r#"{"type":"object","properties":[]}"#)], "invalid at `/properties`"),
+            (vec![tool("x", r#"{"type":"object","required":"a"}"#)], "invalid at `/required`"),
+            (vec![tool("x", r#"{"type":"object","$schema":"https://example.com/own"}"#)], "another `$schema`"),
+            (vec![tool("x", r#"{"type":"object","$schema":7}"#)], "invalid at `/$schema`"),
+            (vec![tool("x", &nested(200))], "not JSON"),
             (vec![tool("x", &format!("{{\"a\":\"{}\"}}", "b".repeat(MAX_SCHEMA_BYTES)))], "longer"),
         ] {
             let error = descriptions(tools, &all()).unwrap_err();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    /// The twins of the refused ones: other drafts, references that are not followed, and the deepest nesting that is read.
+    #[test]
+    fn a_valid_schema_of_any_draft_is_taken_as_it_is() {
+        for parameters in [
+            r#"{"type":"object","properties":{"type":{"type":"string"},"$ref":{"type":"integer"}}}"#,
+            r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"items":[{}]}}}"#,
+            r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/a"}}}"##,
+            r#"{"type":"object","properties":{"a":{"$ref":"https://example.invalid/a"}}}"#,
+            &nested(120),
+        ] {
+            let tools = descriptions(vec![tool("x", parameters)], &all()).unwrap();
+            assert_eq!(tools[0].parameters, serde_json::from_str::<Value>(parameters).unwrap());
+        }
+        let with_output = |output: &str| types::ToolDescription { output: Some(output.into()), ..tool("x", OBJECT) };
+        assert!(descriptions(vec![with_output(r#"{"type":"array"}"#)], &all()).is_ok());
+        let error = descriptions(vec![with_output(r#"{"type":"strng"}"#)], &all()).unwrap_err();
+        assert!(error.contains("the output schema of `x` is invalid at `/type`"), "{error}");
+    }
+
+    #[test]
+    fn the_largest_schemas_are_checked() {
+        let property = |number: usize| format!(r#""p{number}":{{"type":["string","null"],"enum":[1,2]}}"#);
+        let properties: Vec<String> = (0..MAX_SCHEMA_BYTES / 56).map(property).collect();
+        let parameters = format!(r#"{{"type":"object","properties":{{{}}}}}"#, properties.join(","));
+        assert!(
+            parameters.len() <= MAX_SCHEMA_BYTES && parameters.len() > MAX_SCHEMA_BYTES / 2,
+            "{}",
+            parameters.len()
+        );
+        let tools = (0..MAX_TOOLS).map(|number| tool(&format!("t{number}"), &parameters)).collect();
+        assert!(descriptions(tools, &all()).is_ok());
     }
 
     #[test]

@@ -41,7 +41,7 @@ mod forged {
                 pub(crate) mod tools {
                     pub(crate) use crate::{__post_return_call, _export_call_cabi};
                     pub(crate) use motor_sdk::bindings::exports::motor::host::tools::{
-                        __export_motor_host_tools_0_1_1_cabi, __post_return_list, _export_list_cabi,
+                        __export_motor_host_tools_0_1_2_cabi, __post_return_list, _export_list_cabi,
                     };
                 }
             }
