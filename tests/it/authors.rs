@@ -2,14 +2,22 @@
 //! hold, and a mistake in a source is named with its line. `wrong_tools.rs` has the mistakes that need no toolchain.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::LazyLock;
+use std::time::Duration;
 
+use runtime::HOST_VERSION;
 use serde_json::{Value, json};
-use tests::binary::{Motor, program_file};
+use tests::binary::{Motor, Signal, program_file};
 use tests::model_server::ModelServer;
 use tests::network::{Reply, Site};
 use tests::{block_on, report};
+
+use crate::scaffolds::{PRUNED, with_example};
+use crate::skills_scenarios::world::{World, call, calls, says};
+use crate::wrong_tools::{ANSWER, Project, SCHEMA, tool, tool_importing};
 
 const PAGE: &str = include_str!("../../docs/authoring.md");
 /// The longest a command of the page may take, in seconds: the first build compiles the SDK.
@@ -93,31 +101,93 @@ fn the_page_leads_from_nothing_to_an_approved_tool() {
     let trace = motor.json(&["task", "status"]);
     assert_eq!(trace["steps"][0]["toolCalls"][0]["result"]["output"], "hello, Ada", "{trace:#}");
 
-    // Built elsewhere from the same sources it is the same archive, and the host takes it.
-    let archive = motor.directory().join("greeter/build/greeter.skill");
-    let first = fs::read(&archive).unwrap();
-    shell(&motor, &model, "motor pack greeter");
-    assert_eq!(fs::read(&archive).unwrap(), first);
-    motor.run(&["skill", "add", archive.to_str().unwrap()]).succeeded();
+    // Built elsewhere from the same sources it is the same archive.
+    let project = motor.directory().join("greeter");
+    let elsewhere = motor.directory().join("elsewhere/greeter");
+    copy(&project, &elsewhere);
+    fs::create_dir(elsewhere.join("build")).unwrap();
+    // The dependencies are not compiled again.
+    symlink(project.join("build/target"), elsewhere.join("build/target")).unwrap();
+    let built = shell(&motor, &model, "motor build elsewhere/greeter && motor pack elsewhere/greeter");
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let archive = elsewhere.join("build/greeter.skill");
+    assert_eq!(fs::read(&archive).unwrap(), fs::read(project.join("build/greeter.skill")).unwrap());
+    // Others take the archive, review and approve it, and a run of theirs calls it.
+    let theirs = World::new(vec![call("greet", json!({ "name": "Ada" })), says("done")]);
+    theirs.motor.run(&["skill", "add", archive.to_str().unwrap()]).succeeded();
+    let component = theirs.review("greeter")["components"][0].clone();
+    assert_eq!(
+        (&component["capabilities"], &component["problem"]),
+        (&json!(["command_line", "random"]), &Value::Null),
+        "{component:#}"
+    );
+    theirs.act("greeter", &[]).refused(5, &["motor skill"]);
+    theirs.approve(&["greeter"]);
+    theirs.act("greeter", &[]).succeeded();
+    assert_eq!(calls(&theirs.trace())[0]["result"]["output"], "hello, Ada");
 
     wrong_sources(&motor, &model);
     report(&format!("docs/authoring.md: all {} commands executed", lines.len()));
 }
 
+/// The loop of an author: saved changes are built and called again, imports that come and go are named, and neither a source that
+/// does not compile nor a tool that traps ends it.
+#[test]
+fn a_saved_source_is_built_and_called_again_until_its_author_ends_it() {
+    let motor = Motor::new();
+    let project = Project::with_given_components(&motor);
+    let log = format!("motor:host/log@{HOST_VERSION}");
+    let (gained, lost) = (format!("+ imports {log}"), format!("- no longer imports {log}"));
+    let import = format!("(import \"{log}\" \"write\" (func (param i32 i32 i32)))");
+    project.offers(&[
+        ("plain", tool(SCHEMA, ANSWER)),
+        ("logs", tool_importing(&import, SCHEMA, ANSWER)),
+        ("traps", tool(SCHEMA, "unreachable")),
+    ]);
+    project.save("plain");
+    let mut dev = motor.start(&["dev", "greeter", "t", "{}"]);
+    for (round, (source, words)) in [
+        ("plain", &["built and called in"][..]),
+        ("logs", &[gained.as_str()]),
+        ("broken", &["src/app.py:1: broken", "`componentize-py` failed", "mend the errors above"]),
+        ("traps", &[lost.as_str(), "unreachable"]),
+        ("plain", &["built and called in"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        if round > 0 {
+            project.save(source);
+        }
+        dev.wait_for_lines("waiting for a change", round + 1);
+        words.iter().for_each(|words| drop(dev.wait_for_words(words)));
+        assert!(dev.is_alive(), "{source}");
+    }
+    // Files that a build writes are no change: it waits.
+    project.offers(&[("plain", tool(SCHEMA, "unreachable"))]);
+    std::thread::sleep(Duration::from_secs(1));
+    dev.signal(Signal::INT);
+    let ended = dev.wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "t\nt\nt\n"), "{ended:?}");
+    assert_eq!(ended.stderr.matches("waiting for a change").count(), 5, "{ended:?}");
+}
+
 /// Mistakes in a project that was built: each is named, with file and line where the compiler knows them.
 fn wrong_sources(motor: &Motor, model: &ModelServer) {
-    let source = motor.directory().join("greeter/src/lib.rs");
-    let right = fs::read_to_string(&source).unwrap();
-    let check = |from: &str, to: &str, command: &str, words: &[&str]| {
+    let check_in = |file: &str, from: &str, to: &str, command: &str, words: &[&str]| {
+        let source = motor.directory().join("greeter").join(file);
+        let right = fs::read_to_string(&source).unwrap();
         assert!(right.contains(from), "{from}");
         fs::write(&source, right.replace(from, to)).unwrap();
         let ended = shell(motor, model, command);
+        fs::write(&source, right).unwrap();
         let all = format!("{}{}", text(&ended.stdout), text(&ended.stderr));
         assert!(!ended.status.success(), "{to}: {all}");
         for word in words {
             assert!(all.contains(word), "{to}: {word:?} is not said: {all}");
         }
     };
+    let check = |from: &str, to: &str, command: &str, words: &[&str]| check_in("src/lib.rs", from, to, command, words);
     check("Ok(format!", "Ok(formt!", "motor build greeter", &["src/lib.rs:", "formt", "mend the errors above"]);
     let panics = "if name.is_empty() {\n        panic!(\"no name\");";
     check("if name.is_empty() {", panics, "motor test greeter", &["FAILED", "`trap`", "1 failed"]);
@@ -129,8 +199,11 @@ fn wrong_sources(motor: &Motor, model: &ModelServer) {
         &["`Greet me` is no name of a tool", "src/lib.rs:"],
     );
     check("    name: String,", "    name: &str,", "motor build greeter", &["take `String` for `&str`", "src/lib.rs:"]);
-    // Its twin.
-    fs::write(&source, &right).unwrap();
+    // An earlier build left its component, which is not taken for one of this manifest.
+    let left_none = ["the build left no `", "greeter.wasm", "has the project's name", "cdylib"];
+    check_in("Cargo.toml", "name = \"greeter\"", "name = \"other\"", "motor build greeter", &left_none);
+    check_in("Cargo.toml", "[\"cdylib\"]", "[\"rlib\"]", "motor build greeter", &left_none);
+    // Their twin.
     let ended = shell(motor, model, "motor test greeter");
     assert!(ended.status.success(), "{}", text(&ended.stderr));
 }
@@ -264,8 +337,43 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn a_component_of_an_earlier_version_still_runs() {
     let motor = Motor::new();
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/components/tool-0.1.1.wasm");
-    let report = motor.json(&["inspect", fixture]);
-    assert!(report["exports"].to_string().contains("motor:host/tools@0.1.1"), "{report:#}");
-    assert_eq!(motor.stdout(&["call", fixture, "greet", r#"{"name":"Ada"}"#]), "hello, Ada\n");
+    for version in ["0.1.0", "0.1.1"] {
+        let fixture = format!("{}/fixtures/components/tool-{version}.wasm", env!("CARGO_MANIFEST_DIR"));
+        let report = motor.json(&["inspect", &fixture]);
+        assert!(report["exports"].to_string().contains(&format!("motor:host/tools@{version}")), "{report:#}");
+        assert_eq!(motor.stdout(&["call", &fixture, "greet", r#"{"name":"Ada"}"#]), "hello, Ada\n");
+    }
+}
+
+/// `cargo test` of the scaffold, as it is and with its worked example: a file, a request and a credential without a component.
+#[test]
+fn the_worked_example_is_tested_without_a_component() {
+    let model = block_on(ModelServer::scripted(json!({ "turns": [] })));
+    let motor = Motor::new();
+    if let Some(reason) = unavailable(&motor, &model) {
+        report(&format!("`cargo test` of the scaffold in Rust: skipped: {reason}"));
+        return;
+    }
+    LazyLock::force(&PRUNED);
+    let shared = tests::target_directory().join("scaffolds");
+    assert!(shell(&motor, &model, "motor new tool greeter --lang rust").status.success());
+    let source = motor.directory().join("greeter/src/lib.rs");
+    let scaffold = fs::read_to_string(&source).unwrap();
+    let example = with_example(&scaffold, "//");
+    let other_file = example.replace("write(\"page.txt\"", "write(\"other.txt\"");
+    let without_credential = example.replace("placeholder(\"example_key\")", "placeholder(\"other_key\")");
+    for (text, passes, words) in [
+        (&scaffold, true, "2 passed"),
+        (&example, true, "3 passed"),
+        (&other_file, false, "page_tests::a_page_is_saved"),
+        (&without_credential, false, "the credential `other_key` is not set"),
+    ] {
+        fs::write(&source, text).unwrap();
+        let cargo =
+            "CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false cargo test -q --manifest-path greeter/Cargo.toml";
+        let line = format!("{cargo} --target-dir '{}'", shared.display());
+        let ended = shell(&motor, &model, &line);
+        let all = format!("{}{}", self::text(&ended.stdout), self::text(&ended.stderr));
+        assert!(ended.status.success() == passes && all.contains(words), "{words}: {all}");
+    }
 }

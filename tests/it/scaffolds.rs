@@ -1,10 +1,11 @@
 //! Scaffolds of every language, from an empty directory to a call by a run (SPEC HOST-9): made, built with the language's own
-//! toolchain (`cargo xtask toolchains`), tested, packed, dropped in, reviewed, approved, called. The review names exactly the
-//! powers that the sources use: those of the scaffold, and then those of its worked example. A reflector is approved, and used by a cycle; a
-//! neuron is proposed with its scenarios, approved, and tried.
+//! toolchain (`cargo xtask toolchains`), tested, packed, dropped in, reviewed, approved, called: a skill by its archive, and a tool
+//! by the commands of the language's page. The review names exactly the powers that the sources use: those of the scaffold, and then
+//! those of its worked example. A reflector is approved, and used by a cycle; a neuron is proposed with its scenarios, approved, and
+//! tried, both by the commands of `docs/authoring.md`.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
@@ -15,39 +16,91 @@ use tests::network::{Reply, Site};
 use tests::{block_on, report, target_directory};
 
 use crate::chat::world as chat;
-use crate::cortex::{BY_COMMAND, Mind, trusting};
+use crate::cortex::{Mind, trusting};
 use crate::neurons;
 use crate::skills_scenarios::world::{World, call, calls, says};
+
+mod javascript;
 
 /// The longest a command may take, in seconds.
 const MAX_SECONDS: &str = "580";
 const SECRET: &str = "swordfish-of-the-scaffolds";
 
+const AUTHORING: &str = include_str!("../../docs/authoring.md");
+/// `authors.rs` executes the page of Rust.
+const IN_RUST: &str =
+    "```console\n$ motor new tool greeter --lang rust\n$ motor build greeter\n$ motor test greeter\n```\n";
+
 struct Row {
     language: &'static str,
+    page: &'static str,
     source: &'static str,
     /// The beginning of a line of comment.
     comment: &'static str,
-    /// The powers of the scaffold, of `POWERS`. CPython itself imports files.
+    /// The powers of the scaffold, as its review names them. CPython itself imports most of its own, and
+    /// a component in JavaScript all of its world.
     scaffold: &'static [&'static str],
-    /// Whether the worked example is there.
-    has_example: bool,
+    /// Those of its worked example.
+    example: &'static [&'static str],
 }
 
-const ROWS: [Row; 4] = [
-    Row { language: "rust", source: "src/lib.rs", comment: "//", scaffold: &[], has_example: true },
-    Row { language: "python", source: "src/app.py", comment: "#", scaffold: &["workspace"], has_example: true },
-    Row { language: "js", source: "src/tool.js", comment: "//", scaffold: &[], has_example: false },
-    Row { language: "c", source: "src/tools.c", comment: "//", scaffold: &[], has_example: true },
+impl Row {
+    /// The commands of its page. That about JavaScript is also about TypeScript.
+    fn commands(&self) -> Vec<String> {
+        let of_page = commands(self.page, "motor new tool").into_iter();
+        of_page.map(|line| line.replace("--lang js", &format!("--lang {}", self.language))).collect()
+    }
+}
+
+const ROWS: [Row; 5] = [
+    Row {
+        language: "rust",
+        page: IN_RUST,
+        source: "src/lib.rs",
+        comment: "//",
+        scaffold: &["command_line", "random"],
+        example: &["command_line", "clock", "random", "workspace", "network"],
+    },
+    Row {
+        language: "python",
+        page: include_str!("../../docs/authoring-python.md"),
+        source: "src/app.py",
+        comment: "#",
+        scaffold: &["command_line", "clock", "random", "workspace", "log"],
+        example: &["command_line", "clock", "random", "workspace", "network", "log"],
+    },
+    Row {
+        language: "js",
+        page: include_str!("../../docs/authoring-javascript.md"),
+        source: "src/tool.js",
+        comment: "//",
+        scaffold: &["log"],
+        example: &["clock", "workspace", "network", "log"],
+    },
+    Row {
+        language: "ts",
+        page: include_str!("../../docs/authoring-javascript.md"),
+        source: "src/tool.ts",
+        comment: "//",
+        scaffold: &["log"],
+        example: &["clock", "workspace", "network", "log"],
+    },
+    Row {
+        language: "c",
+        page: include_str!("../../docs/authoring-c.md"),
+        source: "src/tools.c",
+        comment: "//",
+        scaffold: &[],
+        example: &["workspace", "network"],
+    },
 ];
-const POWERS: [&str; 3] = ["credentials", "network", "workspace"];
 
 fn toolchain(name: &str) -> PathBuf {
     target_directory().join("toolchains").join(name)
 }
 
-/// Runs the program or another one, with the author's toolchains, in the directory beside the home.
-fn run(motor: &Motor, program: &Path, arguments: &[&str]) -> Output {
+/// Runs the program or another one, with the author's toolchains and as the owner, in the directory beside the home.
+pub(crate) fn run(motor: &Motor, program: &Path, arguments: &[&str]) -> Output {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let or = |name: &str, directory: &str| match variable(name) {
         empty if empty.is_empty() => format!("{}/{directory}", variable("HOME")),
@@ -56,7 +109,9 @@ fn run(motor: &Motor, program: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", MAX_SECONDS]).arg(program).args(arguments).env_clear();
     command.current_dir(motor.directory());
-    command.env("PATH", variable("PATH")).env("HOME", motor.directory()).env("MOTOR_HOME", motor.home());
+    let path = format!("{}:{}", program_file().parent().unwrap().display(), variable("PATH"));
+    command.env("PATH", path).env("HOME", motor.directory()).env("MOTOR_HOME", motor.home());
+    command.env("MOTOR_OWNER_TOKEN", motor.owner_token());
     command.env("CARGO_HOME", or("CARGO_HOME", ".cargo")).env("RUSTUP_HOME", or("RUSTUP_HOME", ".rustup"));
     command.env("RUSTUP_TOOLCHAIN", variable("RUSTUP_TOOLCHAIN"));
     command.env("ZIG_GLOBAL_CACHE_DIR", toolchain("c").join("cache"));
@@ -64,7 +119,7 @@ fn run(motor: &Motor, program: &Path, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn motor(motor: &Motor, arguments: &[&str]) -> String {
+pub(crate) fn motor(motor: &Motor, arguments: &[&str]) -> String {
     let ended = run(motor, program_file(), arguments);
     let all = text(&ended);
     assert!(ended.status.success(), "{arguments:?}: {all}");
@@ -76,7 +131,7 @@ fn text(ended: &Output) -> String {
 }
 
 /// Gives a project the toolchain that `cargo xtask toolchains` installed. Returns why it cannot, if it cannot.
-fn equip(motor: &Motor, language: &str, project: &Path) -> Result<(), String> {
+pub(crate) fn equip(motor: &Motor, language: &str, project: &Path) -> Result<(), String> {
     let there = |name: &str| match toolchain(name).join("built.stamp").exists() {
         true => Ok(toolchain(name)),
         false => Err(format!("{language}: `cargo xtask toolchains` did not install `{name}`")),
@@ -98,28 +153,54 @@ fn equip(motor: &Motor, language: &str, project: &Path) -> Result<(), String> {
             symlink(shared, project.join("build/target")).unwrap();
         }
         "python" => symlink(there("python")?.join("venv"), project.join(".toolchain")).unwrap(),
-        "js" => symlink(there("javascript")?.join("node_modules"), project.join("node_modules")).unwrap(),
-        _ => {
-            let (zig, tools) = (there("c")?, there("wasm-tools")?);
-            let programs = project.join(".toolchain/bin");
-            fs::create_dir_all(&programs).unwrap();
-            for (name, venv) in [("python", zig), ("wasm-tools", tools)] {
-                let path = programs.join(name);
-                fs::write(&path, format!("#!/bin/sh\nexec '{}/venv/bin/{name}' \"$@\"\n", venv.display())).unwrap();
-                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-            }
-        }
+        "js" | "ts" => symlink(there("javascript")?.join("node_modules"), project.join("node_modules")).unwrap(),
+        _ => symlink(there("c")?.join("venv"), project.join(".toolchain")).unwrap(),
     }
     Ok(())
 }
 
+/// The commands of the block of a page that begins with this one.
+pub fn commands(page: &str, first: &str) -> Vec<String> {
+    let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
+    let lines = |(_, block): (&str, &str)| -> Vec<String> {
+        let whole = block.replace("\\\n", " ");
+        whole.lines().map(|line| line.strip_prefix("$ ").unwrap_or(line).to_owned()).collect()
+    };
+    let found = blocks.map(lines).find(|lines| lines.first().is_some_and(|line| line.starts_with(first)));
+    found.unwrap_or_else(|| panic!("no block begins with `{first}`"))
+}
+
+/// Whether a command of a page installs a toolchain.
+pub fn installs(command: &str) -> bool {
+    command.split(' ').any(|word| word == "install")
+}
+
+/// Follows a page as its reader does, and returns all that its commands print. The project that the first one makes is given its
+/// toolchain in place of the command that installs it.
+fn follow(motor: &Motor, language: &str, project: &Path, commands: &[String]) -> Result<String, String> {
+    let (mut directory, mut printed) = (motor.directory().to_owned(), String::new());
+    for (index, line) in commands.iter().enumerate() {
+        if let Some(name) = line.strip_prefix("cd ") {
+            directory.push(name);
+        } else if !installs(line) {
+            let ended = run(motor, Path::new("sh"), &["-c", &format!("cd '{}' && {line}", directory.display())]);
+            assert!(ended.status.success(), "{language}: {line}: {}", text(&ended));
+            printed.push_str(&text(&ended));
+        }
+        if index == 0 {
+            equip(motor, language, project)?;
+        }
+    }
+    Ok(printed)
+}
+
 /// Removes the projects and the SDK from the shared target directory: their paths are new each time, and only the other
 /// packages are used again. Done once, before the first build.
-static PRUNED: LazyLock<()> = LazyLock::new(prune);
+pub(crate) static PRUNED: LazyLock<()> = LazyLock::new(prune);
 
 fn prune() {
     let shared = target_directory().join("scaffolds");
-    let profiles = ["wasm32-wasip2/release", "wasm32-unknown-unknown/release", "release"];
+    let profiles = ["wasm32-wasip2/release", "wasm32-unknown-unknown/release", "release", "debug"];
     for directory in profiles.iter().flat_map(|profile| [format!("{profile}/deps"), format!("{profile}/.fingerprint")])
     {
         for entry in fs::read_dir(shared.join(directory)).into_iter().flatten().flatten() {
@@ -134,7 +215,7 @@ fn prune() {
 }
 
 /// The source with its worked example: the block of comments after the first empty one, and the lines that name it.
-fn with_example(source: &str, comment: &str) -> String {
+pub(crate) fn with_example(source: &str, comment: &str) -> String {
     let (mut in_block, mut after, mut lines) = (false, false, Vec::new());
     for line in source.lines() {
         let indent = line.len() - line.trim_start().len();
@@ -154,49 +235,77 @@ fn with_example(source: &str, comment: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Copies the built tool into the home, and returns its powers by its review.
-fn drop_in(world: &World, project: &Path) -> Vec<&'static str> {
+/// Copies the built tool into the home, and returns its review.
+fn drop_in(world: &World, project: &Path) -> Value {
     let tools = world.motor.home().join("tools");
     fs::create_dir_all(&tools).unwrap();
     for file in ["greeter.wasm", "greeter.json"] {
         fs::copy(project.join("build").join(file), tools.join(file)).unwrap();
     }
-    let review = world.review("greeter");
+    world.review("greeter")
+}
+
+/// Checks that a review names exactly these powers, domains and credentials.
+#[track_caller]
+fn names(review: &Value, powers: &[&str], domains: &[&str], credentials: &[&str]) {
     let component = &review["components"][0];
-    assert_eq!(component["problem"], Value::Null, "{component:#}");
-    let words = component["capabilities"].to_string();
-    POWERS.into_iter().filter(|power| words.contains(power)).collect()
+    assert_eq!((&component["capabilities"], &component["problem"]), (&json!(powers), &Value::Null), "{review:#}");
+    let proposal = &review["proposal"];
+    assert_eq!(
+        (&proposal["domains"], &proposal["requiredCredentials"], &proposal["writes"]),
+        (&json!(domains), &json!(credentials), &json!([])),
+        "{review:#}"
+    );
 }
 
 fn output(world: &World) -> String {
     calls(&world.trace())[0]["result"]["output"].as_str().unwrap_or_default().to_owned()
 }
 
+/// A skill: its archive is all that comes to the home.
+fn check_skill(row: &Row) -> Result<(), String> {
+    let Row { language, .. } = row;
+    let world = World::new(vec![call("greet", json!({ "name": "Ada" })), says("done")]);
+    let project = world.motor.directory().join("greeter");
+    motor(&world.motor, &["new", "skill", "greeter", "--lang", language]);
+    equip(&world.motor, language, &project)?;
+    assert!(motor(&world.motor, &["build", "greeter"]).contains("motor test greeter"), "{language}");
+    assert!(motor(&world.motor, &["test", "greeter", "--no-build"]).contains("3 passed, 0 failed"), "{language}");
+    motor(&world.motor, &["pack", "greeter"]);
+    world.motor.run(&["skill", "add", project.join("build/greeter.skill").to_str().unwrap()]).succeeded();
+    names(&world.review("greeter"), row.scaffold, &[], &[]);
+    world.approve(&["greeter"]);
+    world.act("greeter", &[]).succeeded();
+    assert_eq!(output(&world), "hello, Ada", "{language}");
+    Ok(())
+}
+
+/// A tool, by the commands of its page.
 fn check(row: &Row) -> Result<(), String> {
     let Row { language, .. } = row;
     let site = block_on(Site::start());
     site.route("/page", Reply::text("a page"));
     let mut world = World::new(Vec::new()).beside(&[&site]);
     let project = world.motor.directory().join("greeter");
-    motor(&world.motor, &["new", "tool", "greeter", "--lang", language]);
-    equip(&world.motor, language, &project)?;
-    motor(&world.motor, &["build", "greeter"]);
-    assert!(motor(&world.motor, &["test", "greeter"]).contains("3 passed, 0 failed"), "{language}");
+    let printed = follow(&world.motor, language, &project, &row.commands())?;
+    assert!(printed.contains("3 passed, 0 failed"), "{language}: {printed}");
     motor(&world.motor, &["dev", "greeter", "greet", r#"{"name":"Bob"}"#, "--once"]);
     assert!(
         motor(&world.motor, &["dev", "greeter", "--once"]).contains("hello, Bob"),
         "{language}: the last call is repeated"
     );
     motor(&world.motor, &["pack", "greeter"]);
-    assert_eq!(drop_in(&world, &project), row.scaffold, "{language}");
+    names(&drop_in(&world, &project), row.scaffold, &[], &[]);
     world.approve(&["greeter"]);
     world.plays(vec![call("greet", json!({ "name": "Ada" })), says("done")]);
     world.motor.run(&["act", "Greet Ada.", "--tools", "greeter"]).succeeded();
     assert_eq!(output(&world), "hello, Ada", "{language}");
-    if row.has_example {
-        example(row, &mut world, &project, &site);
+    if ["js", "ts"].contains(language) {
+        javascript::check(&world, &project, language);
     }
+    example(row, row.example, &mut world, &project, &site);
     if *language == "js" {
+        javascript::refusals(&world, &project, &site.url("/page"));
         own_world(&world, &project);
     }
     Ok(())
@@ -213,24 +322,28 @@ fn own_world(world: &World, project: &Path) {
 }
 
 /// The worked example: a file, a request and a credential.
-fn example(row: &Row, world: &mut World, project: &Path, site: &Site) {
+fn example(row: &Row, powers: &[&str], world: &mut World, project: &Path, site: &Site) {
     let language = row.language;
     let source = project.join(row.source);
     fs::write(&source, with_example(&fs::read_to_string(&source).unwrap(), row.comment)).unwrap();
-    if language == "python" {
-        let path = project.join("wit/project.wit");
-        let wit = fs::read_to_string(&path).unwrap();
-        fs::write(&path, wit.replace("// import wasi", "import wasi").replace("// import outbound", "import outbound"))
-            .unwrap();
+    // The world of the others has all of them, and their components only those that they use.
+    if ["python", "js", "ts"].contains(&language) {
+        javascript::take(&project.join("wit/project.wit"), &["wasi:http", "wasi:filesystem", "outbound"]);
     }
     let domain = site.address().to_string();
     let policy = json!({ "domains": [domain], "requiredCredentials": ["example_key"] });
     fs::write(project.join("policy.json"), policy.to_string()).unwrap();
     motor(&world.motor, &["build", "greeter"]);
-    assert_eq!(drop_in(world, project), ["network", "workspace"], "{language}");
+    names(&drop_in(world, project), powers, &[&domain], &["example_key"]);
     let set = ["credential", "set", "example_key", "--domain", &domain];
     world.motor.run_as_owner(&set, SECRET).succeeded();
     world.approve(&["greeter", "--proposed"]);
+    let granted = &world.review("greeter")["policy"];
+    assert_eq!(
+        (&granted["domains"], &granted["requiredCredentials"], &granted["writes"]),
+        (&json!([domain]), &json!(["example_key"]), &json!([])),
+        "{language}: {granted:#}"
+    );
     world.plays(vec![call("save_page", json!({ "url": site.url("/page") })), says("done")]);
     world.motor.run(&["act", "Save it.", "--tools", "greeter"]).succeeded();
     assert_eq!(output(world), "saved as `page.txt`", "{language}: {:#}", world.trace());
@@ -241,9 +354,9 @@ fn example(row: &Row, world: &mut World, project: &Path, site: &Site) {
 #[test]
 fn a_scaffold_of_each_language_is_built_approved_and_called() {
     LazyLock::force(&PRUNED);
-    let skipped: Vec<String> = ROWS.iter().filter_map(|row| check(row).err()).collect();
+    let skipped: Vec<String> = ROWS.iter().filter_map(|row| check_skill(row).and_then(|()| check(row)).err()).collect();
     report(&format!(
-        "scaffolds: {} of {} languages built, tested, packed, reviewed, approved and called, {} skipped",
+        "scaffolds: a skill and a tool in {} of {} languages built, tested, packed, reviewed, approved and called, {} skipped",
         ROWS.len() - skipped.len(),
         ROWS.len(),
         skipped.len()
@@ -251,25 +364,26 @@ fn a_scaffold_of_each_language_is_built_approved_and_called() {
     skipped.iter().for_each(|reason| report(&format!("  skipped {reason}")));
 }
 
-const REFLECTORS: [&str; 3] = ["rust", "python", "js"];
+const REFLECTORS: [&str; 5] = ["rust", "python", "js", "ts", "c"];
+
+/// The commands of a block of the page about all kinds, in this language.
+fn page(first: &str, language: &str) -> Vec<String> {
+    let in_language = |line: String| line.replace("--lang rust", &format!("--lang {language}"));
+    commands(AUTHORING, first).into_iter().map(in_language).collect()
+}
 
 fn check_reflector(language: &str) -> Result<(), String> {
     let mind = Mind::new();
     let (home, project) = (&mind.motor, mind.motor.directory().join("careful"));
-    motor(home, &["new", "reflector", "careful", "--lang", language]);
-    equip(home, language, &project)?;
-    assert!(motor(home, &["build", "careful"]).contains("motor cortex reflector approve careful"), "{language}");
-    assert!(motor(home, &["test", "careful"]).contains("3 passed, 0 failed"), "{language}");
+    let printed = follow(home, language, &project, &page("motor new reflector", language))?;
+    for words in ["motor cortex reflector approve careful", "3 passed, 0 failed"] {
+        assert!(printed.contains(words), "{language}: {words}: {printed}");
+    }
     let composed = motor(home, &["dev", "careful", "compose", r#"{"facts":{"peers":[]}}"#, "--once"]);
     assert!(composed.contains("The facts of this cycle"), "{language}: {composed}");
     let packed = run(home, program_file(), &["pack", "careful"]);
     assert!(!packed.status.success() && text(&packed).contains("a reflector is not packed"), "{language}: {packed:?}");
 
-    let reflectors = home.home().join("reflectors");
-    fs::create_dir_all(&reflectors).unwrap();
-    fs::copy(project.join("build/careful.wasm"), reflectors.join("careful.wasm")).unwrap();
-    home.run_as_owner(&["cortex", "reflector", "approve", "careful"], "").succeeded();
-    home.configure(&format!("[cortex]\nreflector = \"careful\"\n{BY_COMMAND}"));
     mind.hears("mai", "hello");
     mind.cycle(&["mai"], trusting("mai", 2));
     assert_eq!(
@@ -302,32 +416,29 @@ fn a_reflector_of_each_language_is_built_approved_and_used_by_a_cycle() {
     skipped.iter().for_each(|reason| report(&format!("  skipped {reason}")));
 }
 
-const NEURONS: [&str; 2] = ["rust", "js"];
+const NEURONS: [&str; 4] = ["rust", "js", "ts", "c"];
 
 fn check_neuron(language: &str) -> Result<(), String> {
     let world = chat::World::new(|_| chat::says("Bitcoin is at $97,509"));
     let (home, project) = (&world.motor, world.motor.directory().join("prices"));
-    motor(home, &["new", "neuron", "prices", "--lang", language]);
-    equip(home, language, &project)?;
-    let built = motor(home, &["build", "prices"]);
-    for words in ["can use: nothing", "motor neuron propose prices", "--inputs run.completed --outputs price.high"] {
-        assert!(built.contains(words), "{language}: {words}: {built}");
+    home.configure("[energy]\nenabled = false\n");
+    let serving = world.serve();
+    let printed = follow(home, language, &project, &page("motor new neuron", language))?;
+    for words in [
+        "can use: nothing",
+        "motor neuron propose prices",
+        "--inputs run.completed --outputs price.high",
+        "3 passed, 0 failed",
+        "passed its quarantine of 3 scenarios",
+    ] {
+        assert!(printed.contains(words), "{language}: {words}: {printed}");
     }
-    assert!(motor(home, &["test", "prices"]).contains("3 passed, 0 failed"), "{language}");
     let signal = r#"{"signal":{"kind":"run.completed","data":{"summary":"at $97,001"}}}"#;
     let ticked = motor(home, &["dev", "prices", "tick", signal, "--once"]);
     assert!(ticked.contains(r#""price":97001"#), "{language}: {ticked}");
     let packed = run(home, program_file(), &["pack", "prices"]);
     assert!(!packed.status.success() && text(&packed).contains("a neuron is not packed"), "{language}: {packed:?}");
 
-    home.configure("[energy]\nenabled = false\n");
-    let serving = world.serve();
-    let path = |file: &str| project.join(file).display().to_string();
-    let (component, scenarios) = (path("build/prices.wasm"), path("scenarios.json"));
-    let words = ["neuron", "propose", "prices", &component, "--purpose", "notices a high price"];
-    let kinds = ["--inputs", "run.completed", "--outputs", "price.high", "--scenarios", &scenarios];
-    let proposed = home.run_as_owner(&[&words[..], &kinds].concat(), "").succeeded();
-    assert!(proposed.stdout.contains("passed its quarantine of 3 scenarios"), "{language}: {proposed:?}");
     home.run_as_owner(&["neuron", "approve", "prices"], "").succeeded();
     assert_eq!(neurons::status(&world, "prices").0, "trial", "{language}");
     neurons::act(&world, "Tell the price.");
@@ -349,6 +460,12 @@ fn a_neuron_of_each_language_is_built_approved_and_tried() {
         skipped.len()
     ));
     skipped.iter().for_each(|reason| report(&format!("  skipped {reason}")));
+}
+
+#[test]
+fn the_commands_of_a_block_are_found() {
+    let text = "a\n```json\n{}\n```\nb\n```console\n$ x y \\\n    z\n$ w\n```\n";
+    assert_eq!(commands(text, "x"), ["x y      z", "w"]);
 }
 
 #[test]

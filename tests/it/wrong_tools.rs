@@ -3,14 +3,22 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use runtime::HOST_VERSION;
+use serde_json::json;
 use tests::binary::{Ended, Motor};
 use tests::hostile_guest;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-const SCHEMA: &str = r#"{"type":"object"}"#;
+use crate::scaffolds::{commands, installs};
+use crate::skills_scenarios::world::{World, call, calls, says as says_text};
+
+pub const SCHEMA: &str = r#"{"type":"object"}"#;
+const WRONG_TYPE: &str = r#"{"type":"object","properties":{"name":{"type":"strng"}}}"#;
+/// The body of a call that answers `t`.
+pub const ANSWER: &str = "i32.const 128";
 const ONE: &str = "(component (core module $m (func (export \"f\") (result i32) i32.const 1)) (core instance $i \
                    (instantiate $m)) (func (export \"one\") (result u32) (canon lift (core func $i \"f\"))))";
 
@@ -25,7 +33,12 @@ fn importing(interface: &str) -> Vec<u8> {
 }
 
 /// A component of the world `tool` that offers `t` with this schema of its parameters. A call of it does `body`.
-fn tool(schema: &str, body: &str) -> Vec<u8> {
+pub fn tool(schema: &str, body: &str) -> Vec<u8> {
+    tool_importing("", schema, body)
+}
+
+/// The same with these imports, in text form.
+pub fn tool_importing(imports: &str, schema: &str, body: &str) -> Vec<u8> {
     // The records of the canonical ABI, in little-endian words: a list of one description, its name, description and schema, and
     // no output schema and effects; then the result of a call, the text `t`.
     let words = |words: &[usize]| -> String {
@@ -34,12 +47,12 @@ fn tool(schema: &str, body: &str) -> Vec<u8> {
     };
     let quoted = schema.replace('\\', "\\\\").replace('"', "\\22");
     let text = format!(
-        "(module (memory (export \"memory\") 2) \
+        "(module {imports} (memory (export \"memory\") 2) \
          (func (export \"cabi_realloc\") (param i32 i32 i32 i32) (result i32) i32.const 65536) \
          (data (i32.const 16) \"{list}\") (data (i32.const 64) \"{description}\") (data (i32.const 128) \"{result}\") \
          (data (i32.const 256) \"t\") (data (i32.const 512) \"{quoted}\") \
-         (func (export \"motor:host/tools@0.1.1#list\") (result i32) i32.const 16) \
-         (func (export \"motor:host/tools@0.1.1#call\") (param i32 i32 i32 i32 i32 i32 i32 i64 i32 i32) (result i32) {body}))",
+         (func (export \"motor:host/tools@{HOST_VERSION}#list\") (result i32) i32.const 16) \
+         (func (export \"motor:host/tools@{HOST_VERSION}#call\") (param i32 i32 i32 i32 i32 i32 i32 i64 i32 i32) (result i32) {body}))",
         list = words(&[64, 1]),
         description = words(&[256, 1, 256, 1, 512, schema.len(), 0, 0, 0, 0, 0]),
         result = words(&[0, 256, 1, 0, 0]),
@@ -63,7 +76,9 @@ fn says(name: &str, ended: &Ended, words: &[&str]) {
 #[test]
 fn a_wrong_component_gets_an_error_that_names_the_fix() {
     let motor = Motor::new();
-    let no_list = "(component (instance $tools) (export \"motor:host/tools@0.1.1\" (instance $tools)))";
+    let no_list =
+        format!("(component (instance $tools) (export \"motor:host/tools@{HOST_VERSION}\" (instance $tools)))");
+    let newer = ["0.1.99", &format!("this host speaks {HOST_VERSION}"), "rebuild against its `wit/`, or use a host"];
     let guest = |path: &str| fs::read(tests::target_directory().join("guests").join(path)).unwrap();
     let panics = tool(SCHEMA, "unreachable");
     let rate = guest("exchange-rate.wasm");
@@ -79,7 +94,19 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
             "schema-no-object",
             tool("7", "unreachable"),
             &[],
-            &["not a JSON object", r#"`{"type":"object","properties":{}}`"#],
+            &["not a JSON object", r#"`{"type":"object","properties":{"name":{"type":"string"}}}`"#],
+        ),
+        (
+            "schema-wrong-type",
+            tool(WRONG_TYPE, "unreachable"),
+            &[],
+            &["invalid at `/properties/name/type`", r#""strng""#, r#"such as `{"type":"object""#],
+        ),
+        (
+            "schema-of-list",
+            tool(r#"{"type":"array"}"#, "unreachable"),
+            &[],
+            &["needs `\"type\":\"object\"`", "such as"],
         ),
         ("panic", panics, &["t", "{}"], &["trap:", "unreachable", "return an error of the tool"]),
         (
@@ -91,11 +118,15 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
         ("wrong-world", guest("bundled/reflector.wasm"), &["t", "{}"], &["missing:", "`compose`, which takes `facts`"]),
         (
             "no-export",
-            wat::parse_str(no_list).unwrap(),
+            wat::parse_str(&no_list).unwrap(),
             &[],
             &["does not have export `list`", "export all of it", "wit/tools.wit"],
         ),
         ("too-new", importing("motor:host/log@0.2.0"), &[], &["0.2.0", "speaks 0.1", "rebuild against its `wit/`"]),
+        // Compatible versions, but for an interface and a function that were added later. Their twins: `of_version` in `toolboxes.rs`.
+        ("newer-interface", importing("motor:host/vault@0.1.99"), &[], &newer),
+        ("newer-function", importing("motor:host/log@0.1.99"), &["one"], &newer),
+        ("no-interface", importing("motor:host/vault@0.1.0"), &[], &["this host offers", "build against its `wit/`"]),
         ("undeclared", rate, currencies, &["denied:", "api.frankfurter.dev", "ask the user for access"]),
         ("not-offered", importing("wasi:nn/graph@0.2.0"), &[], &["wasi:nn/graph", "does not offer"]),
         ("sockets", importing("wasi:sockets/tcp@0.2.6"), &[], &["wasi:sockets", "leave out", "std::net"]),
@@ -111,9 +142,78 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
     // The twins of all of them.
     let right = motor.file("right.wasm", wat::parse_str(ONE).unwrap());
     assert_eq!(motor.stdout(&["call", right.to_str().unwrap(), "one"]), "1\n");
-    let right = motor.file("right-world.wasm", tool(SCHEMA, "i32.const 128"));
+    let right = motor.file("right-world.wasm", tool(SCHEMA, ANSWER));
     assert_eq!(motor.stdout(&["call", right.to_str().unwrap(), "t", "{}"]), "t\n");
     assert!(motor.stdout(&["call", right.to_str().unwrap()]).contains('t'));
+}
+
+/// The same component is refused when it is built, shown as unusable in its review, and refused to runs even where its owner
+/// approved it before schemas were checked.
+#[test]
+fn a_tool_with_an_invalid_schema_comes_to_no_run() {
+    let mut world = World::new(vec![call("t", json!({})), says_text("done")]);
+    let project = Project::with_given_components(&world.motor);
+    project.offers(&[("wrong", tool(WRONG_TYPE, ANSWER)), ("right", tool(SCHEMA, ANSWER))]);
+    project.save("wrong");
+    let fault = ["parameters schema of `t` is invalid at `/properties/name/type`", "mend what `list` returns"];
+    world.motor.run(&["build", "greeter"]).refused(1, &fault);
+
+    let tools = world.motor.home().join("tools");
+    fs::create_dir_all(&tools).unwrap();
+    fs::write(tools.join("greeter.wasm"), tool(WRONG_TYPE, ANSWER)).unwrap();
+    let review = world.review("greeter");
+    assert!(review["components"][0]["problem"].to_string().contains("/properties/name/type"), "{review:#}");
+    world.approve(&["greeter"]);
+    let act = ["act", "x", "--tools", "greeter"];
+    world.motor.run(&act).refused(1, &["is invalid at `/properties/name/type`", "mend the component", "an approval"]);
+    world.motor.refuses(&act, 1, "invalid_component");
+    assert_eq!(world.model.calls(), 0);
+
+    // Its twin.
+    project.save("right");
+    world.motor.run(&["build", "greeter"]).succeeded();
+    fs::copy(project.directory.join("build/greeter.wasm"), tools.join("greeter.wasm")).unwrap();
+    world.motor.run(&act).refused(5, &["changed since the owner approved it"]);
+    world.approve_reviewed("greeter");
+    world.plays(vec![call("t", json!({})), says_text("done")]);
+    world.motor.run(&act).succeeded();
+    assert_eq!(calls(&world.trace())[0]["result"]["output"], "t");
+}
+
+/// A project in Python whose toolchain hands over given components: the first line of its source names one, or `broken` for a
+/// source that does not compile.
+pub struct Project {
+    pub directory: PathBuf,
+}
+
+impl Project {
+    pub fn with_given_components(motor: &Motor) -> Self {
+        motor.run(&["new", "tool", "greeter", "--lang", "python"]).succeeded();
+        let directory = motor.directory().join("greeter");
+        let program = directory.join(".toolchain/bin/componentize-py");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        fs::create_dir(directory.join("build")).unwrap();
+        let script = "#!/bin/sh\n[ \"$1\" = --version ] && exit\nfor last; do :; done\nread -r source < src/app.py\n\
+                      [ \"$source\" = broken ] && { echo 'src/app.py:1: broken' >&2; exit 1; }\n\
+                      exec /bin/cp \"build/$source.given\" \"$last\"\n";
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { directory }
+    }
+
+    /// Sets the components that sources can name.
+    pub fn offers(&self, components: &[(&str, Vec<u8>)]) {
+        for (name, bytes) in components {
+            fs::write(self.directory.join("build").join(name).with_extension("given"), bytes).unwrap();
+        }
+    }
+
+    /// Saves the source, as an editor does: it is never seen half written.
+    pub fn save(&self, source: &str) {
+        let draft = self.directory.with_extension("draft");
+        fs::write(&draft, format!("{source}\n")).unwrap();
+        fs::rename(draft, self.directory.join("src/app.py")).unwrap();
+    }
 }
 
 #[test]
@@ -125,13 +225,26 @@ fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
         motor.run(&["new", "skill", "greeter", "--lang", language, "--dir", directory]).succeeded();
         motor.run(&["build", directory])
     };
+    let pages = [
+        ("python", include_str!("../../docs/authoring-python.md")),
+        ("js", include_str!("../../docs/authoring-javascript.md")),
+        ("c", include_str!("../../docs/authoring-c.md")),
+    ];
     for (language, words) in [
         ("rust", ["the Rust compiler is not installed", "rustup"]),
         ("python", ["componentize-py is not installed", "pip install componentize-py=="]),
-        ("js", ["jco is not installed", "npm install"]),
-        ("c", ["zig or wasm-tools is not installed", "pip install ziglang=="]),
+        ("js", ["componentize-qjs is not installed", "npm install"]),
+        ("ts", ["componentize-qjs is not installed", "npm install"]),
+        ("c", ["zig is not installed", "pip install ziglang=="]),
     ] {
-        says(language, &build(language), &words);
+        let ended = build(language);
+        says(language, &ended, &words);
+        // It is the command of the language's page.
+        for (_, page) in pages.iter().filter(|(known, _)| *known == language) {
+            let lines = commands(page, "motor new tool");
+            let install = lines.iter().find(|line| installs(line)).unwrap();
+            says(language, &ended, &[install]);
+        }
     }
 }
 
@@ -142,13 +255,11 @@ fn a_wrong_project_gets_an_error_that_names_the_fix() {
     motor.run(&["new", "reflector", "careful"]).succeeded();
     motor.run(&["new", "neuron", "prices"]).succeeded();
     for (arguments, code, words) in [
-        (&["new", "tool", "other", "--lang", "cobol"][..], 2, &["scaffolds for rust, python, js, c"][..]),
+        (&["new", "tool", "other", "--lang", "cobol"][..], 2, &["scaffolds for rust, python, js, ts, c"][..]),
         (&["new", "tool", "Greeter"], 2, &["lower case"]),
         (&["new", "tool", "greeter"], 2, &["another name"]),
         (&["build", "."], 1, &["not a project", "motor new tool"]),
         (&["pack", "greeter"], 1, &["no built component", "`motor build"]),
-        (&["new", "reflector", "other", "--lang", "c"], 2, &["no scaffold of a reflector in C", "`--lang python`"]),
-        (&["new", "neuron", "other", "--lang", "c"], 2, &["no scaffold of a neuron in C", "`--lang js`"]),
         (&["new", "neuron", "other", "--lang", "python"], 2, &["18 MiB", "`motor neuron propose NAME FILE.js`"]),
         (&["pack", "prices"], 2, &["a neuron is not packed", "`motor neuron propose prices "]),
         (&["pack", "careful"], 2, &["a reflector is not packed", "`motor cortex reflector approve careful`"]),
@@ -231,10 +342,10 @@ fn a_built_component_that_a_home_would_not_take_as_a_neuron_is_refused() {
     let motor = Motor::new();
     motor.run(&["new", "neuron", "prices", "--lang", "js"]).succeeded();
     let project = motor.directory().join("prices");
-    let jco = project.join("node_modules/.bin/jco");
-    fs::create_dir_all(jco.parent().unwrap()).unwrap();
-    fs::write(&jco, "#!/bin/sh\nfor last; do :; done\nexec /bin/cp given.wasm \"$last\"\n").unwrap();
-    fs::set_permissions(&jco, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = project.join("node_modules/.bin/componentize-qjs");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(&program, "#!/bin/sh\nfor last; do :; done\nexec /bin/cp given.wasm \"$last\"\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let build = |bytes: Vec<u8>| {
         fs::write(project.join("given.wasm"), bytes).unwrap();
         motor.run(&["build", "prices"])
@@ -263,13 +374,14 @@ fn the_interfaces_are_a_package_that_others_depend_on() {
     let text = motor.stdout(&["wit"]);
     let mut resolve = Resolve::default();
     resolve.push_str("motor-host.wit", &text).unwrap();
-    let user = resolve.push_str("user.wit", "package a:b; world w { include motor:host/tool@0.1.1; }").unwrap();
+    let user = format!("package a:b; world w {{ include motor:host/tool@{HOST_VERSION}; }}");
+    let user = resolve.push_str("user.wit", &user).unwrap();
     assert!(resolve.select_world(&[user], None).is_ok());
     let file = motor.directory().join("motor-host.wasm");
     let wrote = motor.json(&["wit", "--binary", file.to_str().unwrap()]);
     assert_eq!(wrote["path"], file.to_str().unwrap());
     let decoded = wit_parser::decoding::decode(&fs::read(file).unwrap()).unwrap();
     let package = &decoded.resolve().packages[decoded.package()];
-    assert_eq!(package.name.to_string(), "motor:host@0.1.1");
+    assert_eq!(package.name.to_string(), format!("motor:host@{HOST_VERSION}"));
     motor.run(&["wit", "--binary", "/nowhere/a.wasm"]).refused(1, &["cannot write `/nowhere/a.wasm`"]);
 }

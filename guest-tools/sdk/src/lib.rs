@@ -47,6 +47,7 @@
 extern crate self as motor_sdk;
 
 mod arguments;
+pub mod credentials;
 mod error;
 pub mod http;
 pub mod log;
@@ -55,6 +56,7 @@ pub mod progress;
 mod schema;
 pub mod testing;
 mod tool;
+pub mod workspace;
 
 pub use schemars;
 pub use serde;
@@ -111,7 +113,7 @@ pub mod bindings {
 #[allow(missing_docs, unsafe_code, clippy::all, clippy::restriction)]
 pub mod about {
     wit_bindgen::generate!({
-        inline: "package motor:sdk; world described { export motor:host/about@0.1.1; }",
+        inline: "package motor:sdk; world described { export motor:host/about@0.1.2; }",
         path: "../../wit",
         world: "motor:sdk/described",
         pub_export_macro: true,

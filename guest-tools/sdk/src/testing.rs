@@ -1,5 +1,13 @@
 //! Calling tools in an author's unit tests, natively: schema checks, handler and errors as in the host, without its
-//! limits. `motor test` runs the built component under those.
+//! limits. `motor test` runs the built component under those. A [`Sandbox`] has the files, credentials and responses that such a test needs.
+
+#[cfg(not(target_family = "wasm"))]
+mod sandbox;
+
+#[cfg(not(target_family = "wasm"))]
+pub use sandbox::{Reply, Sandbox};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use sandbox::{exists, hmac_sha256, reveal, send, sign, workspace};
 
 use serde_json::Value;
 

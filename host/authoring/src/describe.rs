@@ -95,7 +95,7 @@ mod tests {
         (export "more" (func $f))
         (component $c (import "f" (func $f (param "to" u32) (result u32))) (export "less" (func $f)))
         (instance $less (instantiate $c (with "f" (func $f))))
-        (export "motor:host/counting@0.1.1" (instance $less)))"#;
+        (export "motor:host/counting@0.1.2" (instance $less)))"#;
     const WORLD: &str = "/// Counts.\nworld project {\n  export counting;\n  /// One more.\n  export more: func(to: u32) -> u32;\n}\n\
                          /// Numbers.\ninterface counting {\n  /// One less.\n  less: func(to: u32) -> u32;\n}\n";
 
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_component_that_describes_itself_is_left_alone() {
         let component =
-            wat::parse_str("(component (instance $tools) (export \"motor:host/tools@0.1.1\" (instance $tools)))")
+            wat::parse_str("(component (instance $tools) (export \"motor:host/tools@0.1.2\" (instance $tools)))")
                 .unwrap();
         assert_eq!(describe(component.clone(), Path::new("/nowhere"), "tool").unwrap(), component);
     }

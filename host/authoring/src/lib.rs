@@ -4,8 +4,10 @@
 //! It knows no engine and no home: callers run the built component. It trusts the project like any source code that its
 //! author builds; nothing here gives a component powers.
 
+mod bindings;
 mod case;
 mod describe;
+mod javascript;
 mod pack;
 mod package;
 mod project;

@@ -1,5 +1,8 @@
 //! The interfaces as one WIT package that other projects depend on: as text, or in the binary form of packages.
 
+#[cfg(test)]
+mod versions;
+
 use base::{Refusal, RefusalCode};
 use wit_parser::Resolve;
 
@@ -39,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    const USER: &str = "package a:b;\nworld w {\n  include motor:host/tool@0.1.1;\n}\n";
+    const USER: &str = "package a:b;\nworld w {\n  include motor:host/tool@0.1.2;\n}\n";
 
     #[test]
     fn another_package_can_depend_on_the_text() {
@@ -59,7 +62,7 @@ mod tests {
             panic!("not a package");
         };
         let package = &resolve.packages[package];
-        assert_eq!(package.name.to_string(), "motor:host@0.1.1");
+        assert_eq!(package.name.to_string(), "motor:host@0.1.2");
         for name in ["tools", "types", "log", "progress", "outbound", "credentials", "about"] {
             let interface = &resolve.interfaces[package.interfaces[name]];
             assert!(interface.docs.contents.is_some(), "{name}");

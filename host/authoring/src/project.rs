@@ -34,9 +34,11 @@ pub enum Language {
     Rust,
     /// Python, built with componentize-py.
     Python,
-    /// JavaScript, built by jco.
+    /// JavaScript, built by componentize-qjs.
     Js,
-    /// C, built by zig's clang and wasm-tools.
+    /// TypeScript, built as JavaScript without its types.
+    Ts,
+    /// C, built by zig's clang.
     C,
 }
 
@@ -139,7 +141,7 @@ impl Kind {
 
 impl Language {
     /// All languages with a scaffold.
-    pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::Js, Self::C];
+    pub const ALL: [Self; 5] = [Self::Rust, Self::Python, Self::Js, Self::Ts, Self::C];
 
     /// The language's name on the command line.
     #[must_use]
@@ -148,6 +150,7 @@ impl Language {
             Self::Rust => "rust",
             Self::Python => "python",
             Self::Js => "js",
+            Self::Ts => "ts",
             Self::C => "c",
         }
     }

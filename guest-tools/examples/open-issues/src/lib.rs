@@ -1,9 +1,8 @@
 //! A tool with a credential that it never sees: open issues of a repository. It writes the placeholder, and the host
 //! inserts the secret on the way out, for the domain that its owner bound it to.
 
-use std::io::Read as _;
-
-use motor_sdk::http::{self, HttpError, Request};
+use motor_sdk::credentials::placeholder;
+use motor_sdk::http::{self, Request};
 use motor_sdk::{ToolError, serde, serde_json, tool};
 
 /// The longest answer that is read: 30 issues with long texts.
@@ -25,10 +24,9 @@ fn open_issues(
 ) -> Result<String, ToolError> {
     let response = http::send_following(request(&repository)?, 3)?;
     let status = response.status;
-    let mut text = String::new();
-    response.body.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| HttpError::of_read(&error))?;
+    let answer = response.text(MAX_BYTES)?;
     match status {
-        200 => lines(&text),
+        200 => lines(&answer),
         401 => Err(ToolError::denied("GitHub refuses the credential: its owner sets `github_token` again")),
         404 => Err(ToolError::missing("there is no such repository, or the credential may not read it")),
         _ => Err(ToolError::failed_for_now(format!("GitHub answered with status {status}"))),
@@ -44,7 +42,7 @@ fn request(repository: &str) -> Result<Request, ToolError> {
     match repository.split_once('/') {
         Some((owner, name)) if is_part(owner) && is_part(name) => {
             let mut request = Request::get(format!("https://api.github.com/repos/{owner}/{name}/issues?state=open"));
-            request.headers.push(("Authorization".into(), "Bearer <credential:github_token>".into()));
+            request.headers.push(("Authorization".into(), format!("Bearer {}", placeholder("github_token"))));
             request.headers.push(("Accept".into(), "application/vnd.github+json".into()));
             request.headers.push(("User-Agent".into(), "motor-example".into()));
             Ok(request)
@@ -53,8 +51,8 @@ fn request(repository: &str) -> Result<Request, ToolError> {
     }
 }
 
-fn lines(text: &str) -> Result<String, ToolError> {
-    let issues: Vec<Issue> = serde_json::from_str(text)
+fn lines(answer: &str) -> Result<String, ToolError> {
+    let issues: Vec<Issue> = serde_json::from_str(answer)
         .map_err(|error| ToolError::failed(format!("GitHub's answer is not as documented: {error}")))?;
     let lines: Vec<String> = issues.iter().map(|issue| format!("#{} {}", issue.number, issue.title)).collect();
     Ok(if lines.is_empty() { "no open issues".to_owned() } else { lines.join("\n") })
@@ -64,29 +62,38 @@ motor_sdk::export!([open_issues]);
 
 #[cfg(test)]
 mod tests {
+    use motor_sdk::serde_json::json;
+    use motor_sdk::testing::{Sandbox, call};
+    use motor_sdk::tools;
+
     use super::*;
 
-    #[test]
-    fn the_secret_is_a_placeholder() {
-        let request = request("rust-lang/rust").unwrap();
-        assert_eq!(request.url, "https://api.github.com/repos/rust-lang/rust/issues?state=open");
-        assert_eq!(request.header("authorization"), Some("Bearer <credential:github_token>"));
+    const URL: &str = "https://api.github.com/repos/rust-lang/rust/issues?state=open";
+
+    fn issues(repository: &str) -> Result<String, ToolError> {
+        call(&tools![open_issues], "open_issues", json!({ "repository": repository }))
     }
 
     #[test]
-    fn only_a_repository_reaches_the_url() {
+    fn an_answer_becomes_lines_and_the_secret_is_a_placeholder() {
+        let answer = r#"[{"number":7,"title":"Mend it","body":null},{"number":3,"title":"b"}]"#;
+        let sandbox = Sandbox::new().with_credential("github_token");
+        let sandbox = sandbox.with_response("GET", URL, (200, answer)).with_response("GET", URL, (200, "[]"));
+        assert_eq!(issues("rust-lang/rust").unwrap(), "#7 Mend it\n#3 b");
+        assert_eq!(issues("rust-lang/rust").unwrap(), "no open issues");
+        assert_eq!(sandbox.requests()[0].header("authorization"), Some("Bearer <credential:github_token>"));
+    }
+
+    #[test]
+    fn each_refusal_has_its_kind() {
+        let sandbox = Sandbox::new();
+        assert!(matches!(issues("rust-lang/rust"), Err(ToolError::Denied(text)) if text.contains("`github_token`")));
+        let sandbox = sandbox.with_credential("github_token").with_response("GET", URL, (200, "{}"));
+        assert!(matches!(issues("rust-lang/rust"), Err(ToolError::Failed(_))));
+        let before = sandbox.requests().len();
         for text in ["rust", "a/b/c", "../x", "a/..", "a/b?c", "/", "a/b c"] {
-            assert!(matches!(request(text), Err(ToolError::BadInput(_))), "{text}");
+            assert!(matches!(issues(text), Err(ToolError::BadInput(_))), "{text}");
         }
-    }
-
-    #[test]
-    fn an_answer_becomes_lines() {
-        assert_eq!(
-            lines(r#"[{"number":7,"title":"Mend it","body":null},{"number":3,"title":"b"}]"#).unwrap(),
-            "#7 Mend it\n#3 b"
-        );
-        assert_eq!(lines("[]").unwrap(), "no open issues");
-        assert!(matches!(lines("{}"), Err(ToolError::Failed(_))));
+        assert_eq!(sandbox.requests().len(), before, "only a repository reaches the URL");
     }
 }
