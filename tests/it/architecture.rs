@@ -185,7 +185,7 @@ fn sources() -> Vec<(PathBuf, String)> {
 /// gets another or a larger one, and a smaller one is written here.
 const CIRCLES: [(&str, &[usize]); 7] = [
     ("agent", &[5]),
-    ("cognition", &[17]),
+    ("cognition", &[16]),
     ("interfaces", &[6, 3]),
     ("layer", &[3]),
     ("motor", &[27]),

@@ -7,7 +7,10 @@ mod compaction;
 mod counsel;
 mod kept;
 mod memory;
+mod peers;
 mod taint;
+mod terminal;
+mod tools;
 pub(crate) mod world;
 
 use serde_json::{Value, json};
@@ -152,12 +155,17 @@ fn only_a_plain_yes_of_the_owner_consents() {
 fn a_plain_yes_right_after_the_request_consents() {
     let world = World::new(|asked| {
         let is_request = asked.is_mind() && asked.is_signal() && asked.last().contains("awaiting_approval");
+        // The run asks after the first turn is over: a plain yes is enough only if nothing was said since.
+        let is_task = !asked.is_mind() && asked.role() == "user";
         // The host has shown it, and the agent adds nothing.
-        if is_request { says("") } else { obedient(asked) }
+        if is_request { says("") } else { Turn { gate: is_task, ..obedient(asked) } }
     });
     let serving = world.serve();
     world.send("Tidy up");
     let mut chat = world.follow();
+    chat.until("said", "It is under way.");
+    block_on(world.model.wait_at_gate());
+    world.model.release();
     chat.until("said", "asks for your consent");
     world.send("Yes");
     chat.until("said", "\"approved\":true");

@@ -3,6 +3,7 @@
 mod guidance;
 mod hostile;
 mod interrupted;
+mod news;
 mod reflectors;
 mod scheduled;
 mod seam;

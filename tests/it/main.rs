@@ -5,6 +5,7 @@ mod architecture;
 mod asking;
 mod authors;
 mod bad_input;
+mod c_layer;
 mod campaign;
 mod ceilings;
 mod chat;

@@ -1,9 +1,10 @@
 //! Neurons with the real program, its isolated engine and a scripted model (SPEC NEU-1): work that succeeds the same way eight times is
 //! proposed, quarantined, approved by the owner alone, tried, and then acts without a model; hostile code is refused or stopped.
 //!
-//! The real program has no virtual clock: the trials here have no hours. `host/neurons/src/tests` has the 24 hours.
+//! The real program has no virtual clock: the trials here have no hours. `virtual_clock.rs` has the 24 hours and 50 signals.
 
 mod components;
+mod virtual_clock;
 
 use serde_json::{Value, json};
 use tests::model_server::Turn;

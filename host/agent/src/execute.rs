@@ -13,7 +13,8 @@ use toolbox::CompileTurn;
 use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
 use crate::environment::HostEnvironment;
 
-/// Executes programs that belong to no run.
+/// Executes programs that belong to no run. Cheap to clone.
+#[derive(Clone)]
 pub struct Programs {
     pub(crate) environment: Arc<HostEnvironment>,
     pub(crate) energy: Arc<EnergyBook>,

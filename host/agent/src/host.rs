@@ -27,6 +27,7 @@ use crate::config::LoadedConfig;
 use crate::decisions::Decisions;
 use crate::environment::HostEnvironment;
 use crate::loss::check_new_state;
+use crate::mind::RunHands;
 use crate::neuron::{NeuronParts, Neurons};
 use crate::origins::Origins;
 use crate::otlp::TraceExports;
@@ -269,25 +270,37 @@ impl Host {
             motor: motor.clone(),
             stays,
         })?;
-        let cognition = mind::open(&runs, &signals, &ledger, &reflections, &neurons, &clock, &random).await?;
+        let skills = Skills {
+            environment: environment.clone(),
+            runs: runs.clone(),
+            random: random.clone(),
+            offers: Arc::default(),
+        };
+        let programs = Programs {
+            environment: environment.clone(),
+            energy: energy.clone(),
+            store: store.clone(),
+            random: random.clone(),
+        };
+        let credentials = Credentials { environment: environment.clone() };
+        let hands = RunHands {
+            runs: runs.clone(),
+            neurons: neurons.clone(),
+            skills: skills.clone(),
+            programs: programs.clone(),
+            credentials: credentials.clone(),
+            ledger: ledger.clone(),
+            reflections: reflections.clone(),
+        };
+        let cognition = mind::open(hands, &signals, &clock, &random).await?;
         let ticking = neurons.end_on_drop();
         // Only a host that stays: the peers of a channel do not wait for a command of the owner.
         let channels = if stays { mind::channels(&config.channels)? } else { Vec::new() };
         let reflecting = reflections.end_on_drop();
         let capabilities = Capabilities {
-            skills: Skills {
-                environment: environment.clone(),
-                runs: runs.clone(),
-                random: random.clone(),
-                offers: Arc::default(),
-            },
-            programs: Programs {
-                environment: environment.clone(),
-                energy: energy.clone(),
-                store: store.clone(),
-                random,
-            },
-            credentials: Credentials { environment: environment.clone() },
+            skills,
+            programs,
+            credentials,
             settings: Settings {
                 loaded: Mutex::new(loaded),
                 environment: environment.clone(),
@@ -322,7 +335,7 @@ impl Host {
     pub async fn resume(&self) -> Result<Vec<RunId>, Refusal> {
         self.deliveries.begin();
         self.runs.retention.begin(self.cognition.clone());
-        self.reflections.begin();
+        self.reflections.begin(&self.cognition);
         self.neurons.begin();
         let resumed = self.runs.motor.resume_all().await?;
         if !resumed.is_empty() {
@@ -347,10 +360,10 @@ impl Host {
     /// Forgets a peer: its conversations, then everything about it in the ledger and in beliefs.
     ///
     /// # Errors
-    /// `not_found` if the ledger does not know it, or if the store fails: then the same command goes on.
+    /// `not_found` if it has neither a conversation nor a record in the ledger, or if the store fails: then the same command goes on.
     pub async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
-        self.cognition.forget(agent, peer).await?;
-        self.reflections.forget(agent, peer).await
+        let (cognition, of, whom) = (self.cognition.clone(), agent.clone(), peer.clone());
+        self.reflections.forget(agent, peer, async move { cognition.forget(&of, &whom).await }).await
     }
 
     /// The current status of the host.

@@ -5,49 +5,44 @@
 mod directory;
 mod hands;
 mod minds;
-mod notes;
+mod observer;
 
 use std::sync::Arc;
 
 use base::{Clock, Random, Refusal};
 use cognition::{Channel, Cognition, CognitionParts};
-use ledger::Ledger;
 use signals::SignalBus;
 
-use crate::Runs;
 use crate::config::ChannelsConfig;
-use crate::neuron::Neurons;
-use crate::reflection::Reflections;
 use directory::Directory;
-use hands::RunHands;
+pub(crate) use hands::RunHands;
 use minds::RoleMinds;
-use notes::PeerNotes;
+use observer::CortexObserver;
 
 /// Opens the conversations of a home.
 ///
 /// # Errors
 /// If the store fails.
 pub(crate) async fn open(
-    runs: &Arc<Runs>,
+    hands: RunHands,
     signals: &SignalBus,
-    ledger: &Ledger,
-    reflections: &Reflections,
-    neurons: &Neurons,
     clock: &Arc<dyn Clock>,
     random: &Arc<Random>,
 ) -> Result<Cognition, Refusal> {
+    let RunHands { runs, ledger, reflections, .. } = &hands;
     let opened = Cognition::open(CognitionParts {
         store: runs.store.clone(),
         clock: clock.clone(),
         random: random.clone(),
         signals: signals.clone(),
-        hands: Arc::new(RunHands { runs: runs.clone(), neurons: neurons.clone() }),
+        ledger: ledger.clone(),
         minds: Arc::new(RoleMinds {
             environment: runs.environment.clone(),
             energy: runs.energy.clone(),
             reflections: reflections.clone(),
         }),
-        observers: vec![Arc::new(PeerNotes::start(ledger.clone(), reflections.clone()))],
+        observers: vec![Arc::new(CortexObserver { ledger: ledger.clone(), reflections: reflections.clone() })],
+        hands: Arc::new(hands),
     });
     opened.await
 }

@@ -15,7 +15,8 @@ use crate::api::{PendingDecision, SetCredential};
 use crate::decisions::{Decision, DecisionLevel};
 use crate::environment::HostEnvironment;
 
-/// The stored credentials of a home.
+/// The stored credentials of a home. Cheap to clone.
+#[derive(Clone)]
 pub struct Credentials {
     pub(crate) environment: Arc<HostEnvironment>,
 }

@@ -2,7 +2,7 @@
 //!
 //! One cortex for each agent with activity, opened at its first. The main loop and the motor only observe: that takes a few
 //! microseconds and cannot fail. Cycles run in tasks of their own; a failure of one is a record in the history and a line in the
-//! log. Nothing here can change a run, a reply or a prompt, except the beliefs that [`Reflections::inject`] appends.
+//! log. Nothing here can change a run, a reply or a prompt, except by the text of [`Reflections::inject`].
 
 mod advice;
 mod component;
@@ -12,6 +12,7 @@ mod model;
 mod reflectors;
 mod schedule;
 mod settings;
+mod steer;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,11 +20,11 @@ use std::sync::Arc;
 
 use base::{AgentName, Clock, Refusal, RefusalCode};
 use cortex::{
-    AfterAssess, AfterReflect, Belief, Cortex, CortexParts, CycleOutcome, Observation, ReflectOutcome,
+    AfterAssess, AfterReflect, Belief, Cortex, CortexParts, CycleOutcome, Injected, Observation, ReflectOutcome,
     ReflectionRecord, Trigger,
 };
 use energy::EnergyBook;
-use ledger::{Ledger, NewInteraction, PeerId, Recorded};
+use ledger::{Assessment, Ledger, NewAssessment, NewInteraction, PeerId, Recorded};
 use motor::RunTrace;
 use parking_lot::{Mutex, RwLock};
 use runtime::Runtime;
@@ -148,7 +149,7 @@ impl Reflections {
         }));
         reflections.cortex(&AgentName::default())?;
         // A host that reflects tells overdue commitments of all agents; others are opened when they are used.
-        for agent in Cortex::agents_with_commitments(&reflections.0.store)?.into_iter().take(MAX_AGENTS / 2) {
+        for agent in Cortex::agents_with_guidance(&reflections.0.store)?.into_iter().take(MAX_AGENTS / 2) {
             reflections.cortex(&agent)?;
         }
         reflections.finish_forgetting().await?;
@@ -234,32 +235,22 @@ impl Reflections {
         self.observe(agent, observation);
     }
 
-    /// Appends the active beliefs of an agent to its system prompt (SPEC CX-7): nothing if there are none, and nothing while
-    /// its cortex is off.
-    pub fn inject(&self, agent: &AgentName, prompt: &mut String) {
-        match self.read(agent) {
-            Ok(cortex) if cortex.config().enabled => cortex.inject(prompt),
-            Ok(_) => {}
-            Err(refusal) => tracing::warn!(%agent, %refusal, "the beliefs of the cortex cannot be read"),
-        }
-    }
-
-    /// Appends the active beliefs about a peer, as [`Reflections::inject`] does.
-    pub fn inject_about(&self, agent: &AgentName, peer: &PeerId, prompt: &mut String) {
+    /// The part of an agent's system prompt with its active beliefs (SPEC CX-7), directives and overdue commitments, all of them or
+    /// those about a peer, within `room` characters: beliefs give way to advice. Empty if there are none, and while its cortex is off.
+    #[must_use]
+    pub fn inject(&self, agent: &AgentName, of: Option<&PeerId>, room: usize) -> Injected {
         match self.read(agent) {
             Ok(cortex) if cortex.config().enabled => {
-                let beliefs = cortex.beliefs();
-                let about: Vec<_> = beliefs.iter().filter(|belief| belief.peer.as_ref() == Some(peer)).collect();
-                if about.is_empty() {
-                    return;
-                }
-                prompt.push_str("\n\n## Cortex Beliefs\n\n");
-                for belief in about {
-                    prompt.push_str(&format!("- {}: {}\n", belief.key, belief.value));
-                }
+                let advice = cortex.advise(of, room);
+                let mut injected = cortex.inject(of, room.saturating_sub(advice.text.chars().count()));
+                injected.append(advice);
+                injected
             }
-            Ok(_) => {}
-            Err(refusal) => tracing::warn!(%agent, %refusal, "the beliefs of the cortex cannot be read"),
+            Ok(_) => Injected::default(),
+            Err(refusal) => {
+                tracing::warn!(%agent, %refusal, "the beliefs of the cortex cannot be read");
+                Injected::default()
+            }
         }
     }
 
@@ -279,13 +270,22 @@ impl Reflections {
     ///
     /// # Errors
     /// `illegal_state` while the cortex is on.
-    pub async fn check_assess_peer(&self, agent: &AgentName) -> Result<(), Refusal> {
+    async fn check_assess_peer(&self, agent: &AgentName) -> Result<(), Refusal> {
         if self.offers_assess_peer(agent).await {
             return Ok(());
         }
         let reason = format!("the cortex assesses the peers of `{agent}` while it is on");
         let remedy = format!("`motor cortex off --agent {agent}` brings assessing by hand back");
         Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy(remedy))
+    }
+
+    /// Records a judgement about a peer that is not of the cortex, as it is.
+    ///
+    /// # Errors
+    /// `illegal_state` while the cortex is on; or as [`Ledger::record_assessment`].
+    pub async fn assess_peer(&self, agent: &AgentName, assessment: NewAssessment) -> Result<Assessment, Refusal> {
+        self.check_assess_peer(agent).await?;
+        self.0.ledger.record_assessment(agent, assessment).await
     }
 
     /// The state of an agent's cortex.
@@ -405,9 +405,9 @@ impl Reflections {
         let outcome = cortex.reflect(triggers, Arc::new(reflector), Arc::new(model)).await?;
         if let ReflectOutcome::Done { record, assessed, reflected } = &outcome {
             if let CycleOutcome::Applied { guidance, .. } = &record.outcome
-                && !guidance.commitments_made.is_empty()
+                && !(guidance.commitments_made.is_empty() && guidance.directives.is_empty())
             {
-                // One may be overdue already.
+                // A commitment may be overdue already, and a directive is news.
                 self.0.wake.notify_one();
             }
             let assessed = assessed.iter().cloned().map(|event| CortexEvent::AfterAssess(agent.clone(), event));

@@ -2,12 +2,13 @@
 //!
 //! A channel authenticates its senders, and says so by type: a message is a peer's, or the owner's with a `Consent` of the gate,
 //! which no text and no channel can make. Inbound, a message is durable before the channel may drop it, and its id makes it one message
-//! however often it is received. Outbound, a reply is claimed before it is delivered: it is delivered at most once, also over a crash.
+//! however often it is received. Outbound, a reply is delivered until the channel has taken or refused it, and claimed: on a channel that
+//! drops repetitions after its delivery, so that no crash loses it, and on any other before, so that no crash delivers it twice.
 //!
 //! The HTTP API, and the terminal over it, take the same way in ([`Cognition::accept`]); their clients pull the replies themselves by
 //! [`Cognition::follow`] and need no outbox.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +18,19 @@ use ledger::{ChannelName, PeerId};
 use parking_lot::Mutex;
 use store::{Batch, Scan, StoreError, Table};
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 use crate::cognition::{Cognition, NewMessage, Sender};
 use crate::conversation::Conversation;
 use crate::record::{ConversationId, ConversationKey, EntryBody, name_key, names_prefix, outbox_key};
 
-/// Pause after a channel or the storage failed.
+/// Pause after a channel or the storage failed; before each further try of a conversation's replies it is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Tries of a delivery that the channel says has not happened.
-const MAX_TRIES: usize = 3;
+/// The longest pause between two tries.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// Time for the delivery that is under way when the host begins to stop.
+const GRACE: Duration = Duration::from_secs(3);
 /// Entries and names that are read at a time.
 const PAGE: usize = 100;
 
@@ -51,7 +56,8 @@ pub struct Outbound {
     pub agent: AgentName,
     /// The peer that it is for.
     pub peer: PeerId,
-    /// The event of the reply: it rises with each reply to the peer.
+    /// The event of the reply: it rises with each reply to the peer. With the agent and the peer it is the key of the delivery, also
+    /// when it is repeated.
     pub event: u64,
     /// The text of the reply.
     pub text: String,
@@ -76,11 +82,18 @@ pub trait Channel: Send + Sync {
     /// If the channel cannot forget it: it may be received again, and is then known.
     async fn settle(&self, receipt: &str, refused: Option<&Refusal>) -> Result<(), Refusal>;
 
-    /// Delivers a reply.
+    /// Delivers a reply. The replies to a peer come in order, one at a time.
     ///
     /// # Errors
-    /// `try_later` only if it was certainly not delivered: it is tried a few times. With any other code it is not tried again.
+    /// `try_later` only if it was certainly not delivered: it is tried again after a pause, until it succeeds, also by later hosts. With
+    /// any other code it is not tried again.
     async fn deliver(&self, reply: &Outbound) -> Result<(), Refusal>;
+
+    /// Whether a repeated delivery with the same agent, peer and event changes nothing. Then a reply that a crash interrupted is
+    /// delivered again. Default: `false`, and such a reply is lost, because nothing tells whether it has arrived.
+    fn repeats_safely(&self) -> bool {
+        false
+    }
 }
 
 /// Conversations of served channels in which something was said since the outbox was last emptied.
@@ -89,9 +102,57 @@ pub(crate) struct Outboxes(Mutex<Vec<Arc<Outbox>>>);
 
 struct Outbox {
     channel: ChannelName,
-    /// By the names of the conversations.
-    waiting: Mutex<BTreeSet<Vec<u8>>>,
+    waiting: Mutex<Waiting>,
     wake: Notify,
+}
+
+/// The conversations with replies to deliver, by their names.
+#[derive(Default)]
+struct Waiting {
+    ready: BTreeSet<Vec<u8>>,
+    /// After a failure. None of them keeps the others waiting.
+    paused: BTreeMap<Vec<u8>, Pause>,
+}
+
+#[derive(Clone, Copy)]
+struct Pause {
+    until: Instant,
+    /// The pause after the next failure.
+    next: Duration,
+}
+
+/// The conversation whose replies are next, with the pause if they cannot be delivered, or the time to look again.
+enum NextDelivery {
+    Due(Vec<u8>, Duration),
+    NotBefore(Option<Instant>),
+}
+
+impl Waiting {
+    fn add(&mut self, name: Vec<u8>) {
+        if !self.paused.contains_key(&name) {
+            self.ready.insert(name);
+        }
+    }
+
+    fn pause(&mut self, name: Vec<u8>, pause: Duration) {
+        self.ready.remove(&name);
+        let next = pause.saturating_mul(2).min(MAX_PAUSE);
+        self.paused.insert(name, Pause { until: Instant::now() + pause, next });
+    }
+
+    fn take_next(&mut self) -> NextDelivery {
+        let earliest = self.paused.iter().min_by_key(|(_, pause)| pause.until);
+        match earliest.map(|(name, pause)| (name.clone(), *pause)) {
+            Some((name, Pause { until, next })) if until <= Instant::now() => {
+                self.paused.remove(&name);
+                NextDelivery::Due(name, next)
+            }
+            earliest => match self.ready.pop_first() {
+                Some(name) => NextDelivery::Due(name, PAUSE),
+                None => NextDelivery::NotBefore(earliest.map(|(_, pause)| pause.until)),
+            },
+        }
+    }
 }
 
 impl Outboxes {
@@ -99,7 +160,7 @@ impl Outboxes {
     pub fn said(&self, key: &ConversationKey) {
         let outboxes = self.0.lock();
         for outbox in outboxes.iter().filter(|outbox| outbox.channel == key.channel && key.peer.is_some()) {
-            outbox.waiting.lock().insert(name_key(key));
+            outbox.waiting.lock().add(name_key(key));
             outbox.wake.notify_one();
         }
     }
@@ -126,11 +187,12 @@ impl Cognition {
         // Before the scan: a reply in between is in one of both.
         let outbox = self.inner.outboxes.add(channel.name().clone());
         let left = self.conversations_on(channel.name())?;
-        outbox.waiting.lock().extend(left);
+        outbox.waiting.lock().ready.extend(left);
         let (cognition, inlet) = (self.clone(), channel.clone());
         self.spawn(async move { cognition.take_from(&*inlet).await });
         let cognition = self.clone();
-        self.spawn(async move { cognition.deliver_from(&outbox, &*channel).await });
+        // It ends by itself, after the delivery that is under way.
+        self.inner.tasks.spawn(async move { cognition.deliver_from(&outbox, &*channel).await });
         Ok(())
     }
 
@@ -161,27 +223,41 @@ impl Cognition {
             };
             if let Err(refusal) = taken.await {
                 tracing::warn!(%refusal, channel = channel.name().as_str(), "a channel cannot be read; trying again");
-                tokio::time::sleep(PAUSE).await;
+                sleep(PAUSE).await;
             }
         }
     }
 
     async fn deliver_from(&self, outbox: &Outbox, channel: &dyn Channel) {
-        loop {
-            let next = outbox.waiting.lock().pop_first();
-            let Some(name) = next else {
-                outbox.wake.notified().await;
-                continue;
+        let closing = &self.inner.closing;
+        while !closing.is_cancelled() {
+            let next = outbox.waiting.lock().take_next();
+            let (name, pause) = match next {
+                NextDelivery::Due(name, pause) => (name, pause),
+                NextDelivery::NotBefore(time) => {
+                    tokio::select! {
+                        () = closing.cancelled() => {}
+                        () = outbox.wake.notified() => {}
+                        () = reached(time) => {}
+                    }
+                    continue;
+                }
             };
-            if let Err(refusal) = self.empty(&name, channel).await {
+            let emptied = tokio::select! {
+                emptied = self.empty(&name, channel) => emptied,
+                () = overdue(closing) => {
+                    tracing::warn!(channel = channel.name().as_str(), "the host stops in the middle of a delivery");
+                    return;
+                }
+            };
+            if let Err(refusal) = emptied {
                 tracing::warn!(%refusal, channel = channel.name().as_str(), "replies wait in the outbox; trying again");
-                outbox.waiting.lock().insert(name);
-                tokio::time::sleep(PAUSE).await;
+                outbox.waiting.lock().pause(name, pause);
             }
         }
     }
 
-    /// Delivers the replies of a conversation that were not claimed yet.
+    /// Delivers the replies of a conversation that were not claimed yet, until the host begins to stop.
     async fn empty(&self, name: &[u8], channel: &dyn Channel) -> Result<(), Refusal> {
         let store = &self.inner.parts.store;
         let Some(id) = store.get::<ConversationId>(Table::Conversations, name)? else { return Ok(()) };
@@ -189,7 +265,8 @@ impl Cognition {
         let ConversationKey { agent, peer: Some(peer), .. } = conversation.hold().await.head.key.clone() else {
             return Ok(());
         };
-        let mut after: u64 = store.get(Table::Conversations, outbox_key(&id))?.unwrap_or(0);
+        let mut claimed: u64 = store.get(Table::Conversations, outbox_key(&id))?.unwrap_or(0);
+        let mut after = claimed;
         loop {
             let page = conversation.entries(after.saturating_add(1), PAGE)?;
             if page.is_empty() {
@@ -198,33 +275,73 @@ impl Cognition {
             for (event, entry) in page {
                 after = event;
                 let EntryBody::Said { text, .. } = entry.body else { continue };
-                let held = conversation.hold().await;
-                if held.is_forgotten {
+                let (agent, peer) = (agent.clone(), peer.clone());
+                let is_closing = self.inner.closing.is_cancelled();
+                if is_closing
+                    || !self.hand_over(&conversation, channel, claimed, Outbound { agent, peer, event, text }).await?
+                {
                     return Ok(());
                 }
-                // Claimed before it leaves: after a crash in between it counts as delivered, so that it never is twice.
-                let mut batch = Batch::new();
-                batch.put(Table::Conversations, outbox_key(&id), &event)?;
-                store.commit(batch).await?;
-                drop(held);
-                let (agent, peer) = (agent.clone(), peer.clone());
-                hand_over(channel, &Outbound { agent, peer, event, text }).await;
+                claimed = event;
             }
         }
+    }
+
+    /// Delivers the reply after those that are claimed, and claims it. `false`: the conversation was forgotten.
+    async fn hand_over(
+        &self,
+        conversation: &Conversation,
+        channel: &dyn Channel,
+        claimed: u64,
+        reply: Outbound,
+    ) -> Result<bool, Refusal> {
+        let repeats = channel.repeats_safely();
+        let is_there = if repeats {
+            !conversation.hold().await.is_forgotten
+        } else {
+            self.claim(conversation, reply.event).await?
+        };
+        if !is_there {
+            return Ok(false);
+        }
+        match channel.deliver(&reply).await {
+            Ok(()) => {}
+            Err(refusal) if refusal.code == RefusalCode::TryLater => {
+                // It has certainly not arrived. While the store takes no commit, no other reply could be claimed either.
+                while !repeats && let Err(refusal) = self.claim(conversation, claimed).await {
+                    tracing::warn!(%refusal, "a reply that was not delivered is still claimed; trying again");
+                    sleep(PAUSE).await;
+                }
+                return Err(refusal);
+            }
+            Err(refusal) => tracing::warn!(%refusal, event = reply.event, "a reply is not delivered"),
+        }
+        if repeats { self.claim(conversation, reply.event).await } else { Ok(true) }
+    }
+
+    /// Stores that the replies up to an event count as delivered. `false`: the conversation was forgotten.
+    async fn claim(&self, conversation: &Conversation, event: u64) -> Result<bool, Refusal> {
+        let held = conversation.hold().await;
+        if held.is_forgotten {
+            return Ok(false);
+        }
+        let mut batch = Batch::new();
+        batch.put(Table::Conversations, outbox_key(&conversation.id), &event)?;
+        self.inner.parts.store.commit(batch).await?;
+        Ok(true)
     }
 }
 
-async fn hand_over(channel: &dyn Channel, reply: &Outbound) {
-    for attempt in 1..=MAX_TRIES {
-        match channel.deliver(reply).await {
-            Ok(()) => return,
-            Err(refusal) if refusal.code == RefusalCode::TryLater && attempt < MAX_TRIES => {
-                tokio::time::sleep(PAUSE).await;
-            }
-            Err(refusal) => {
-                tracing::warn!(%refusal, event = reply.event, "a reply is not delivered");
-                return;
-            }
-        }
+/// Waits until a time; without one, for ever.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
+}
+
+/// Waits until the host has been stopping for [`GRACE`].
+async fn overdue(closing: &CancellationToken) {
+    closing.cancelled().await;
+    sleep(GRACE).await;
 }

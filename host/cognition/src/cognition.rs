@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use base::{AgentName, Clock, Random, Refusal, RefusalCode};
 use consent::Consent;
-use ledger::{ChannelName, PeerId};
+use ledger::{ChannelName, Ledger, PeerId};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use signals::SignalBus;
@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::channel::Outboxes;
-use crate::conversation::{Conversation, Held};
+use crate::conversation::{Appended, Conversation, ConversationParts, Held};
 use crate::forget::ForgottenConversation;
 use crate::memory::Memories;
-use crate::ports::{Charged, Hands, Minds, Observed, Observer};
+use crate::ports::{Charged, Hands, Minds, Observed, Observer, PromptSection};
 use crate::record::{
-    ConversationId, ConversationKey, EntryBody, Head, SIGNALS_KEY, deletion_key, forgotten_key, head_key, message_key,
-    name_key, outbox_key, work_key,
+    ConversationId, ConversationKey, EntryBody, Head, SIGNALS_KEY, deletion_key, forgotten_key, head_key,
+    latest_channel_key, message_key, name_key, outbox_key, work_key,
 };
 use crate::{dispatch, worker};
 
@@ -47,6 +47,8 @@ pub struct CognitionParts {
     pub random: Arc<Random>,
     /// The signals of runs.
     pub signals: SignalBus,
+    /// The peers of the same home.
+    pub ledger: Ledger,
     /// Starts, answers and stops runs.
     pub hands: Arc<dyn Hands>,
     /// Connects to the models of each role.
@@ -206,6 +208,9 @@ impl Cognition {
         if let Some(id) = &id {
             batch.put(Table::Conversations, message_key(&conversation.id, id), &held.head.next)?;
         }
+        if key.peer.is_none() {
+            batch.put(Table::Conversations, latest_channel_key(&key.agent), &key.channel)?;
+        }
         self.inner.parts.minds.charge(&mut batch, &key.agent, Charged::Message).await?;
         let event = held.head.next;
         if let Some(consent) = consent {
@@ -214,14 +219,17 @@ impl Cognition {
         }
         let entry = EntryBody::Message { text: text.clone(), id };
         let appended = conversation.append(held, vec![entry], batch, |head, event| head.pending.push(event)).await;
-        match appended {
-            Ok((held, _)) => drop(held),
+        let is_new_peer = match appended {
+            Ok(Appended { held, is_new_peer, .. }) => {
+                drop(held);
+                is_new_peer
+            }
             Err(refusal) => {
                 conversation.consents.lock().remove(&event);
                 return Err(refusal);
             }
-        }
-        self.observe(&key, Observed::Message(&text));
+        };
+        self.observe(&key, Observed::Message { text: &text, is_new_peer });
         self.wake(conversation);
         Ok(AcceptedMessage { event, is_repeated: false })
     }
@@ -301,7 +309,8 @@ impl Cognition {
         }
         let parts = &self.inner.parts;
         let Some(head) = Conversation::stored_head(&parts.store, id)? else { return Ok(None) };
-        let conversation = Conversation::new(id.to_owned(), head, parts.store.clone(), parts.clock.clone());
+        let (store, clock, ledger) = (parts.store.clone(), parts.clock.clone(), parts.ledger.clone());
+        let conversation = Conversation::new(id.to_owned(), head, ConversationParts { store, clock, ledger });
         let conversation = Arc::new(conversation);
         if open.len() >= MAX_IDLE {
             open.retain(|_, conversation| conversation.strong_count() > 0);
@@ -339,7 +348,7 @@ impl Cognition {
         }
     }
 
-    pub(crate) fn sections(&self, key: &ConversationKey) -> Vec<String> {
+    pub(crate) fn sections(&self, key: &ConversationKey) -> Vec<PromptSection> {
         let observers = self.inner.parts.observers.iter();
         let section = |observer: &Arc<dyn Observer>| {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer.section(key))).ok().flatten()

@@ -1,20 +1,24 @@
 //! One conversation: its head in memory, and the only way to append to it.
 //!
-//! Every change is one batch: the entries, the head that follows from them, and the mark that there is work. The commit runs in its
-//! own task that holds the head, so a caller that goes away leaves neither half a change nor a stale head.
+//! Every change is one batch: the entries, the head that follows from them, the mark that there is work, and the interactions of the
+//! ledger that the entries are, so that it counts each message once, also over a crash. The commit runs in its own task that holds
+//! the head, so a caller that goes away leaves neither half a change nor a stale head.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base::text::cut;
 use base::{Clock, Refusal, RefusalCode};
 use consent::Consent;
+use ledger::{ChannelName, Direction, Ledger, NewInteraction, StagedInteractions};
 use parking_lot::Mutex;
 use store::{Batch, Scan, Store, StoreError, Table, broke_off};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
 use crate::extent::Extent;
 use crate::record::{
-    ChatEvent, ChatEventBody, ConversationId, Entry, EntryBody, Head, entries_prefix, entry_key, head_key, work_key,
+    ChatEvent, ChatEventBody, ConversationId, ConversationKey, Entry, EntryBody, Head, entries_prefix, entry_key,
+    head_key, work_key,
 };
 use crate::sources::Sources;
 use crate::turn::{TurnEvent, transition};
@@ -25,11 +29,19 @@ const PAGE: usize = 1_000;
 /// Stands for the number of the newest entry once the conversation was forgotten.
 pub(crate) const FORGOTTEN: u64 = u64::MAX;
 
+/// The dependencies of a conversation.
+pub(crate) struct ConversationParts {
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub ledger: Ledger,
+}
+
 /// A conversation that is in use.
 pub(crate) struct Conversation {
     pub id: ConversationId,
     store: Store,
     clock: Arc<dyn Clock>,
+    ledger: Ledger,
     state: Arc<AsyncMutex<State>>,
     /// The authority of the owner's messages that wait or are being answered, by entry. It is never stored: after a restart
     /// the owner has to say it again.
@@ -49,11 +61,20 @@ pub(crate) struct State {
 /// Exclusive access to a conversation.
 pub(crate) type Held = OwnedMutexGuard<State>;
 
+/// The effect of appending.
+pub(crate) struct Appended {
+    /// The conversation, still held.
+    pub held: Held,
+    /// Whether the ledger did not know the peer before.
+    pub is_new_peer: bool,
+}
+
 impl Conversation {
-    pub fn new(id: ConversationId, head: Head, store: Store, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(id: ConversationId, head: Head, parts: ConversationParts) -> Self {
+        let ConversationParts { store, clock, ledger } = parts;
         let newest = watch::Sender::new(head.last());
         let state = Arc::new(AsyncMutex::new(State { head, is_worked_on: false, is_forgotten: false }));
-        Self { id, store, clock, state, consents: Mutex::default(), newest }
+        Self { id, store, clock, ledger, state, consents: Mutex::default(), newest }
     }
 
     pub async fn hold(&self) -> Held {
@@ -92,8 +113,8 @@ impl Conversation {
         self.newest.send_replace(FORGOTTEN);
     }
 
-    /// Appends entries, and returns the conversation, still held, and the number of the first. `batch` is committed with them;
-    /// `change` adjusts the head after the steps of the turn, and gets the number of the first entry.
+    /// Appends entries. `batch` is committed with them; `change` adjusts the head after the steps of the turn, and gets the number of
+    /// the first entry. Messages of a peer and replies to it are interactions of the ledger from the same commit on (SPEC LED-1).
     ///
     /// # Errors
     /// If the turn does not allow an entry, or the store fails: nothing is changed then.
@@ -103,10 +124,12 @@ impl Conversation {
         entries: Vec<EntryBody>,
         mut batch: Batch,
         change: impl FnOnce(&mut Head, u64),
-    ) -> Result<(Held, u64), Refusal> {
+    ) -> Result<Appended, Refusal> {
         if held.is_forgotten {
             return Err(Refusal::new(RefusalCode::NotFound, "the conversation was forgotten"));
         }
+        let noted = self.stage_interactions(&mut batch, &held.head.key, &entries).await?;
+        let is_new_peer = noted.as_ref().is_some_and(|noted| noted.recorded().is_new);
         let mut head = held.head.clone();
         let (first, at) = (head.next, self.clock.now());
         for body in entries {
@@ -116,7 +139,7 @@ impl Conversation {
                     .map_err(|error| Refusal::new(RefusalCode::StateUnusable, error.to_string()))?;
             }
             // In the batch of the entry, before any model sees it.
-            head.taint(body.sources());
+            head.take_in(&body);
             let entry = Entry { at, body };
             head.extent.get_or_insert_default().add(&entry);
             batch.put(Table::Conversations, entry_key(&self.id, sequence), &entry)?;
@@ -133,15 +156,33 @@ impl Conversation {
         let committing = tokio::spawn(async move {
             let mut held = held;
             conversation.store.commit(batch).await?;
+            // The next interaction with the peer counts from this one.
+            drop(noted);
             let newest = head.last();
             held.head = head;
             conversation.newest.send_replace(newest);
             Ok::<_, StoreError>(held)
         });
         match committing.await {
-            Ok(held) => Ok((held?, first)),
+            Ok(held) => Ok(Appended { held: held?, is_new_peer }),
             Err(error) => Err(broke_off(&error)),
         }
+    }
+
+    /// Puts the interactions with the peer that the entries are into the batch; `None` without one.
+    async fn stage_interactions(
+        &self,
+        batch: &mut Batch,
+        key: &ConversationKey,
+        entries: &[EntryBody],
+    ) -> Result<Option<StagedInteractions>, Refusal> {
+        let Some(peer) = &key.peer else { return Ok(None) };
+        let interactions: Vec<NewInteraction> =
+            entries.iter().filter_map(|body| interaction(&key.channel, body)).collect();
+        if interactions.is_empty() {
+            return Ok(None);
+        }
+        self.ledger.stage_interactions(batch, &key.agent, peer, interactions).await.map(Some)
     }
 
     /// Reads one entry by its number.
@@ -172,6 +213,16 @@ fn numbered(stored: Vec<(Vec<u8>, Entry)>) -> Result<Vec<(u64, Entry)>, StoreErr
     Ok(stored.into_iter().map(|(key, entry)| (number(&key), entry)).collect())
 }
 
+/// The interaction with the peer that an entry is, if it is one. The ledger keeps only the beginning of a text.
+fn interaction(channel: &ChannelName, body: &EntryBody) -> Option<NewInteraction> {
+    let (direction, text) = match body {
+        EntryBody::Message { text, .. } => (Direction::Incoming, text),
+        EntryBody::Said { text, .. } => (Direction::Outgoing, text),
+        _ => return None,
+    };
+    Some(NewInteraction { direction, channel: channel.clone(), summary: cut(text, ledger::MAX_SUMMARY) })
+}
+
 /// The step of the turn that an entry is, if it is one.
 fn step(body: &EntryBody, sequence: u64) -> Option<TurnEvent> {
     match body {
@@ -182,7 +233,10 @@ fn step(body: &EntryBody, sequence: u64) -> Option<TurnEvent> {
         EntryBody::Returned { .. } => Some(TurnEvent::Returned),
         EntryBody::Said { .. } => Some(TurnEvent::Said),
         EntryBody::Ended { .. } => Some(TurnEvent::Ended),
-        EntryBody::Message { .. } | EntryBody::Signal { .. } | EntryBody::Delegated { .. } => None,
+        EntryBody::Message { .. }
+        | EntryBody::Signal { .. }
+        | EntryBody::Noted { .. }
+        | EntryBody::Delegated { .. } => None,
     }
 }
 
@@ -194,6 +248,7 @@ pub(crate) fn shown(id: u64, entry: Entry) -> Option<ChatEvent> {
         EntryBody::Said { text, by } => ChatEventBody::Said { text, by },
         EntryBody::Delegated { run, task } => ChatEventBody::Delegated { run, task },
         EntryBody::Signal { run, status, .. } => ChatEventBody::Run { run, status },
+        EntryBody::Noted { content, .. } => ChatEventBody::Noted { text: content },
         EntryBody::Ended { trigger, error } => ChatEventBody::Ended { trigger, error },
         EntryBody::Began { .. } | EntryBody::Replied { .. } | EntryBody::Returned { .. } => return None,
     };

@@ -12,6 +12,7 @@ use signals::{MotorResult, Signal, SignalStatus};
 use store::{Batch, Table};
 
 use crate::cognition::Cognition;
+use crate::conversation::Appended;
 use crate::perform::conversation_of;
 use crate::ports::{Observed, RunView};
 use crate::record::{AskedBy, EntryBody, OpenQuestion, SIGNALS_KEY, Speaker};
@@ -90,7 +91,7 @@ async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<bool, Refusal
     let mut batch = Batch::new();
     batch.put(Table::Conversations, SIGNALS_KEY, &signal.id)?;
     let (run, key) = (signal.body.run_id.clone(), held.head.key.clone());
-    let (held, _) = conversation
+    let Appended { held, .. } = conversation
         .append(held, entries, batch, |head, first| {
             head.pending.push(first);
             head.questions.retain(|question| question.run != run);

@@ -1,11 +1,11 @@
-//! Forgetting conversations: one at the owner's word or by `[retention]`, or all with a peer.
+//! Forgetting conversations: one at the owner's word or by `[retention]`, or all with a peer, together with its record in the ledger.
 //!
 //! One batch deletes name, head and memories, and notes the forgetting. From then on nothing leads to the entries, so a crash cannot
 //! leave a conversation half forgotten; deleting them goes on at the next start. The note names no peer: it has a hash, with which
 //! the question whether a known conversation was forgotten can be answered, and the number that the next one goes on with.
 
 use base::{AgentName, ContentHash, Refusal, RefusalCode, Timestamp};
-use ledger::{ChannelName, PeerId};
+use ledger::{ChannelName, ForgottenPeer, PeerId};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -89,27 +89,38 @@ impl Cognition {
         .await
     }
 
-    /// Deletes the conversations of an agent with a peer on every channel, and returns their number. A turn that is under
-    /// way in one of them stops.
+    /// Forgets a peer: the conversations of an agent with it on every channel, then its record in the ledger. A turn that is under way
+    /// in one of them stops. A later message of the peer begins both anew; no message falls between the two.
     ///
     /// # Errors
-    /// If the store fails: the same call goes on.
-    pub async fn forget(&self, agent: &AgentName, peer: &PeerId) -> Result<usize, Refusal> {
+    /// `not_found` if the peer has neither a conversation nor a record; or if the store fails: the same call goes on.
+    pub async fn forget(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
         let (cognition, agent, peer) = (self.clone(), agent.clone(), peer.clone());
-        self.in_task(async move { cognition.forget_all_with(&agent, &peer).await }).await
+        self.in_task(async move {
+            // No message makes a conversation anew before the ledger has forgotten the peer too.
+            let _one_at_a_time = cognition.inner.naming.lock().await;
+            let conversations = cognition.forget_all_with(&agent, &peer).await?;
+            let ledger = &cognition.inner.parts.ledger;
+            match ledger.forget(&agent, &peer).await {
+                Err(refusal) if refusal.code == RefusalCode::NotFound && conversations > 0 => {
+                    ledger.note_forgotten(&agent, &peer).await
+                }
+                forgotten => forgotten,
+            }
+        })
+        .await
     }
 
     /// In its own task: a client that goes away leaves neither a stale conversation in memory nor the rest to the next start.
-    async fn in_task<T: Send + 'static>(
+    pub(crate) async fn in_task<T: Send + 'static>(
         &self,
         forgetting: impl Future<Output = Result<T, Refusal>> + Send + 'static,
     ) -> Result<T, Refusal> {
         self.inner.tasks.spawn(forgetting).await.unwrap_or_else(|error| Err(broke_off(&error)))
     }
 
+    /// Deletes the conversations with a peer, and returns their number. The caller holds `naming`.
     async fn forget_all_with(&self, agent: &AgentName, peer: &PeerId) -> Result<usize, Refusal> {
-        // No message makes a conversation anew while its name is being deleted.
-        let _one_at_a_time = self.inner.naming.lock().await;
         let store = &self.inner.parts.store;
         let (mut forgotten, mut after): (usize, Option<Vec<u8>>) = (0, None);
         loop {
@@ -219,7 +230,11 @@ impl Cognition {
         }
         batch.put(Table::Conversations, forgotten_key(&head.key), &note)?;
         batch.put(Table::Conversations, deletion_key(id), &true)?;
-        store.commit(batch).await?;
+        let committed = store.commit(batch).await;
+        if memories > 0 {
+            self.inner.memories.discard_index(agent);
+        }
+        committed?;
         held.is_forgotten = true;
         // No worker looks for an entry that is gone.
         held.head.turn = None;

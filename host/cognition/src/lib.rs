@@ -7,7 +7,8 @@
 //!
 //! Everything is an entry of a conversation before it counts: a message before it is acknowledged, a reply of the model before it is
 //! executed, a call's outcome before the next step, a reply to the other side in the same batch as the step that made it. A
-//! crash at any write loses no accepted message and sends no reply twice.
+//! crash at any write loses no accepted message and says nothing twice; the port of channels says how replies leave. The ledger of peers
+//! gets each message and each reply in that same batch, so it counts them exactly.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
 mod channel;
@@ -19,6 +20,7 @@ mod extent;
 mod forget;
 mod idle;
 mod memory;
+mod note;
 mod perform;
 mod ports;
 mod prompt;
@@ -42,9 +44,10 @@ pub use compact::RollingSummary;
 pub use forget::{ForgottenBy, ForgottenConversation, MAX_LISTED_FORGOTTEN};
 pub use idle::IdleConversation;
 pub use memory::{ForgottenMemories, MAX_MEMORIES, MAX_MEMORY, MAX_SEARCH, Memory, MemoryFilter};
+pub use note::HostNote;
 pub use ports::{
-    Charged, Consolidation, Delegation, Hands, Minds, Observed, Observer, PeerAnswer, RunAnswer, RunDecision, RunView,
-    SensedSignals,
+    Charged, Consolidation, Delegation, Hands, Minds, Observed, Observer, PeerAnswer, PeerJudgement, PromptSection,
+    RunAnswer, RunDecision, RunView, SensedSignals, SkillView,
 };
 pub use prompt::MAX_SECTION;
 pub use read::{ChatFollower, ConversationFilter, MAX_LISTED_CONVERSATIONS};

@@ -1,31 +1,37 @@
 //! Memories of agents (SPEC COG-1): short notes that an agent keeps beyond its conversations, found again by full-text search.
 //!
-//! The records are the only truth: a search builds its index from them, so no index can be out of step after a crash. The
-//! sources of a memory's content are kept beside its text, out of reach of that text, and taint the conversation that recalls it
-//! (SPEC TAINT-1).
+//! The records are the only truth, and all that is shown. An agent's index in memory is built from them on first use and changed after each
+//! commit; it is dropped if the outcome of a commit is unknown, so it is never ahead of them. The sources of a memory's content are kept
+//! beside its text, out of reach of that text, and taint the conversation that recalls it (SPEC TAINT-1).
+
+mod index;
 
 use std::sync::Arc;
 
 use base::{AgentName, ContentHash, Refusal, RefusalCode, Timestamp};
-use bm25::{Document, SearchEngineBuilder, Tokenizer};
 use ledger::ChannelName;
+use parking_lot::RwLock;
 use schemars::JsonSchema;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Scan, Store, Table};
+use store::{Batch, Scan, Store, Table, blocking};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::cognition::Cognition;
+use crate::memory::index::MemoryIndex;
 use crate::record::Head;
 
-/// Memories of one agent.
-pub const MAX_MEMORIES: usize = 1_000;
+/// Memories of one agent: some of each day for ten years. It bounds the index in memory.
+pub const MAX_MEMORIES: usize = 10_000;
 /// Characters of a memory.
 pub const MAX_MEMORY: usize = 1_000;
 /// Characters of a search.
 pub const MAX_SEARCH: usize = 500;
-/// Characters of a word that have to be the same: `invoice` finds `invoices`.
-const STEM: usize = 5;
+/// Memories in the indexes of all agents. Beyond it, the indexes that were not used for the longest are dropped.
+const MAX_INDEXED: usize = 2 * MAX_MEMORIES;
+/// An index counts as at least so many memories, which bounds the number of indexes.
+const MIN_INDEXED: usize = 100;
+/// Memories that are read at a time.
+const PAGE: usize = 1_000;
 
 /// A memory of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +45,7 @@ pub struct Memory {
     pub text: String,
     /// The channel of the owner's conversation that it was remembered in.
     pub channel: ChannelName,
-    /// Where runs had read from the web before their text came into that conversation. Default: none.
+    /// Sources of the foreign text that had come into that conversation, `run:ID` of runs among them. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
 }
@@ -70,22 +76,86 @@ pub(crate) struct Memories {
     store: Store,
     /// Held from the look at a memory to its commit.
     writing: Arc<Mutex<()>>,
+    indexes: Arc<parking_lot::Mutex<Indexes>>,
+}
+
+type SharedIndex = Arc<RwLock<MemoryIndex>>;
+
+/// The indexes in memory, the last used first.
+#[derive(Default)]
+struct Indexes(Vec<(AgentName, SharedIndex)>);
+
+impl Indexes {
+    fn get(&mut self, agent: &AgentName) -> Option<SharedIndex> {
+        let position = self.0.iter().position(|(of, _)| of == agent)?;
+        let used = self.0.remove(position);
+        let index = used.1.clone();
+        self.0.insert(0, used);
+        Some(index)
+    }
+
+    fn add(&mut self, agent: &AgentName, index: SharedIndex) {
+        self.0.insert(0, (agent.clone(), index));
+        self.trim();
+    }
+
+    fn discard(&mut self, agent: &AgentName) {
+        self.0.retain(|(of, _)| of != agent);
+    }
+
+    fn trim(&mut self) {
+        let mut indexed = 0_usize;
+        self.0.retain(|(_, index)| {
+            indexed = indexed.saturating_add(index.read().len().max(MIN_INDEXED));
+            indexed <= MAX_INDEXED
+        });
+    }
+}
+
+/// A change of an agent's memories that is about to be committed: until then no other begins. Dropped before
+/// [`MemoryChange::committed`] it drops the agent's index, because the outcome of the commit is unknown.
+pub(crate) struct MemoryChange {
+    memories: Memories,
+    agent: AgentName,
+    is_in_index: bool,
+    _writing: OwnedMutexGuard<()>,
+}
+
+impl MemoryChange {
+    /// Updates the index after the commit.
+    pub fn committed(mut self, update: impl FnOnce(&mut MemoryIndex)) {
+        let index = self.memories.indexes.lock().get(&self.agent);
+        self.is_in_index = index.is_some_and(|index| {
+            let mut index = index.write();
+            update(&mut index);
+            !index.is_worn()
+        });
+        self.memories.indexes.lock().trim();
+    }
+}
+
+impl Drop for MemoryChange {
+    fn drop(&mut self) {
+        if !self.is_in_index {
+            self.memories.discard_index(&self.agent);
+        }
+    }
 }
 
 fn agent_memories(agent: &AgentName) -> Vec<u8> {
     [b"r", agent.as_str().as_bytes(), b"\0"].concat()
 }
 
-fn memory_key(agent: &AgentName, id: &str) -> Vec<u8> {
+pub(crate) fn memory_key(agent: &AgentName, id: &str) -> Vec<u8> {
     [agent_memories(agent), id.as_bytes().to_vec()].concat()
 }
 
 impl Memories {
     pub fn new(store: Store) -> Self {
-        Self { store, writing: Arc::default() }
+        Self { store, writing: Arc::default(), indexes: Arc::default() }
     }
 
-    /// Puts a memory of a conversation into the batch, and returns it. The guard is held until the batch is committed.
+    /// Puts a memory of a conversation into the batch, and returns it with the change, which is kept until the batch is committed.
     ///
     /// # Errors
     /// If the text is empty or too long, or the agent has [`MAX_MEMORIES`]; or if the store fails.
@@ -95,7 +165,7 @@ impl Memories {
         head: &Head,
         text: &str,
         at: Timestamp,
-    ) -> Result<(OwnedMutexGuard<()>, Memory), Refusal> {
+    ) -> Result<(MemoryChange, Memory), Refusal> {
         let (text, agent) = (text.trim(), &head.key.agent);
         let wrong = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
         match text.chars().count() {
@@ -106,18 +176,16 @@ impl Memories {
             }
             _ => {}
         }
-        let guard = self.hold().await;
+        let writing = self.hold().await;
         let hash = ContentHash::of(text.as_bytes()).hex();
         let id = format!("mem_{}", hash.chars().take(16).collect::<String>());
         let key = memory_key(agent, &id);
         let earlier: Option<Memory> = self.store.get(Table::Conversations, key.clone())?;
-        if earlier.is_none() {
-            let scan = Scan::prefix(agent_memories(agent)).limit(MAX_MEMORIES);
-            if self.store.scan::<IgnoredAny>(Table::Conversations, &scan)?.len() >= MAX_MEMORIES {
-                let reason = format!("the agent has {MAX_MEMORIES} memories, and keeps no more");
-                return Err(Refusal::new(RefusalCode::TryLater, reason)
-                    .with_remedy("the owner deletes some with `motor memory forget`"));
-            }
+        let index = self.held_index(agent).await?;
+        if earlier.is_none() && index.read().len() >= MAX_MEMORIES {
+            let reason = format!("the agent has {MAX_MEMORIES} memories, and keeps no more");
+            return Err(Refusal::new(RefusalCode::TryLater, reason)
+                .with_remedy("the owner deletes some with `motor memory forget`"));
         }
         let mut sources = head.sources();
         // Remembered again, it keeps its sources.
@@ -126,9 +194,13 @@ impl Memories {
         }
         let channel = head.key.channel.clone();
         let fresh = Memory { id, at, text: text.to_owned(), channel, sources: Vec::new() };
-        let memory = Memory { sources: sources.list(), ..earlier.unwrap_or(fresh) };
+        let memory = Memory { sources: sources.with_runs(), ..earlier.unwrap_or(fresh) };
         batch.put(Table::Conversations, key, &memory)?;
-        Ok((guard, memory))
+        Ok((self.change(agent, writing), memory))
+    }
+
+    fn change(&self, agent: &AgentName, writing: OwnedMutexGuard<()>) -> MemoryChange {
+        MemoryChange { memories: self.clone(), agent: agent.clone(), is_in_index: false, _writing: writing }
     }
 
     /// Waits until no other change is under way, and keeps others out.
@@ -137,7 +209,7 @@ impl Memories {
     }
 
     /// Puts the deletion of the memories of a channel's conversation with the owner into the batch, and returns their number.
-    /// [`Memories::hold`] has to last until the batch is committed.
+    /// [`Memories::hold`] has to last until the batch is committed, and [`Memories::discard_index`] to follow.
     ///
     /// # Errors
     /// If the store fails.
@@ -150,25 +222,85 @@ impl Memories {
         Ok(deleted)
     }
 
-    /// The memories of an agent that fit the filter.
+    /// Drops the index of an agent: the next use builds it from the records.
+    pub fn discard_index(&self, agent: &AgentName) {
+        self.indexes.lock().discard(agent);
+    }
+
+    /// The memories of an agent that fit the filter. It may block.
     ///
     /// # Errors
     /// If the search is too long, or the store fails.
     pub fn find(&self, agent: &AgentName, filter: &MemoryFilter) -> Result<Vec<Memory>, Refusal> {
-        let mut found = self.all(agent)?;
-        if let Some(source) = &filter.source {
-            found.retain(|memory| memory.sources.contains(source));
+        if filter.search.as_ref().is_some_and(|search| search.chars().count() > MAX_SEARCH) {
+            let reason = format!("a search has at most {MAX_SEARCH} characters");
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
         }
-        found.sort_by(|one, other| other.at.cmp(&one.at).then_with(|| one.id.cmp(&other.id)));
-        if let Some(search) = &filter.search {
-            if search.chars().count() > MAX_SEARCH {
-                let reason = format!("a search has at most {MAX_SEARCH} characters");
-                return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
+        let known = self.indexes.lock().get(agent);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                // No commit is under way while the records are read.
+                let _writing = self.writing.clone().blocking_lock_owned();
+                self.known_or_built(agent)?
             }
-            found = ranked(found, search);
+        };
+        self.indexed(agent, &index, filter)
+    }
+
+    /// The index of an agent, for a caller that holds [`Memories::hold`].
+    async fn held_index(&self, agent: &AgentName) -> Result<SharedIndex, Refusal> {
+        let known = self.indexes.lock().get(agent);
+        if let Some(index) = known {
+            return Ok(index);
         }
-        found.truncate(filter.limit);
+        let (memories, agent) = (self.clone(), agent.clone());
+        blocking(move || memories.known_or_built(&agent)).await
+    }
+
+    fn known_or_built(&self, agent: &AgentName) -> Result<SharedIndex, Refusal> {
+        let known = self.indexes.lock().get(agent);
+        if let Some(index) = known {
+            return Ok(index);
+        }
+        let mut index = MemoryIndex::default();
+        let mut scan = Scan::prefix(agent_memories(agent)).limit(PAGE);
+        loop {
+            let page = self.store.scan::<Memory>(Table::Conversations, &scan)?;
+            let Some((last, _)) = page.last() else { break };
+            scan = Scan::prefix(agent_memories(agent)).limit(PAGE).after(last.clone());
+            for (_, memory) in &page {
+                index.insert(&memory.id, memory.at, &memory.text, &memory.sources);
+            }
+        }
+        let index = Arc::new(RwLock::new(index));
+        self.indexes.lock().add(agent, index.clone());
+        Ok(index)
+    }
+
+    /// The records that the index finds.
+    fn indexed(
+        &self,
+        agent: &AgentName,
+        index: &RwLock<MemoryIndex>,
+        filter: &MemoryFilter,
+    ) -> Result<Vec<Memory>, Refusal> {
+        let MemoryFilter { search, source, limit } = filter;
+        let ids = index.read().find(search.as_deref(), source.as_deref(), *limit);
+        let mut found = Vec::new();
+        for id in ids {
+            let memory: Option<Memory> = self.store.get(Table::Conversations, memory_key(agent, &id))?;
+            // One that was deleted meanwhile, or that has the source no longer by its name, is left out.
+            let fits = |memory: &Memory| source.as_ref().is_none_or(|source| memory.sources.contains(source));
+            found.extend(memory.filter(fits));
+        }
         Ok(found)
+    }
+
+    /// Number of indexes in memory.
+    #[cfg(test)]
+    pub fn indexes(&self) -> usize {
+        self.indexes.lock().0.len()
     }
 
     fn all(&self, agent: &AgentName) -> Result<Vec<Memory>, Refusal> {
@@ -184,7 +316,7 @@ impl Cognition {
     /// If the search is too long, or the store fails.
     pub async fn memories(&self, agent: &AgentName, filter: MemoryFilter) -> Result<Vec<Memory>, Refusal> {
         let (memories, agent) = (self.inner.memories.clone(), agent.clone());
-        store::blocking(move || memories.find(&agent, &filter)).await
+        blocking(move || memories.find(&agent, &filter)).await
     }
 
     /// A memory of an agent.
@@ -205,102 +337,40 @@ impl Cognition {
         agent: &AgentName,
         forgotten: &ForgottenMemories,
     ) -> Result<Vec<Memory>, Refusal> {
-        let memories = &self.inner.memories;
-        let _guard = memories.hold().await;
-        let found = match forgotten {
-            ForgottenMemories::One(id) => vec![self.memory(agent, id)?],
-            ForgottenMemories::OfSource(source) => {
-                let mut all = memories.all(agent)?;
-                all.retain(|memory| memory.sources.contains(source));
-                all
+        let (cognition, agent, forgotten) = (self.clone(), agent.clone(), forgotten.clone());
+        self.in_task(async move {
+            let memories = &cognition.inner.memories;
+            let writing = memories.hold().await;
+            let found = match forgotten {
+                ForgottenMemories::One(id) => vec![cognition.memory(&agent, &id)?],
+                ForgottenMemories::OfSource(source) => {
+                    let index = memories.held_index(&agent).await?;
+                    let filter = MemoryFilter { search: None, source: Some(source), limit: usize::MAX };
+                    let (memories, agent) = (memories.clone(), agent.clone());
+                    blocking(move || memories.indexed(&agent, &index, &filter)).await?
+                }
+            };
+            if found.is_empty() {
+                return Ok(found);
             }
-        };
-        let mut batch = Batch::new();
-        for memory in &found {
-            batch.delete(Table::Conversations, memory_key(agent, &memory.id));
-        }
-        if !found.is_empty() {
+            let mut batch = Batch::new();
+            for memory in &found {
+                batch.delete(Table::Conversations, memory_key(&agent, &memory.id));
+            }
+            let change = memories.change(&agent, writing);
             memories.store.commit(batch).await?;
-        }
-        Ok(found)
+            change.committed(|index| {
+                for memory in &found {
+                    index.remove(&memory.id, memory.at, &memory.sources);
+                }
+            });
+            Ok(found)
+        })
+        .await
     }
 }
 
 fn unknown(id: &str) -> Refusal {
     let id = base::text::Foreign(id).line(80);
     Refusal::new(RefusalCode::NotFound, format!("there is no memory `{id}`")).with_remedy("see `motor memory list`")
-}
-
-/// The memories that match, best first.
-fn ranked(memories: Vec<Memory>, search: &str) -> Vec<Memory> {
-    let document = |(number, memory): (usize, &Memory)| Document::new(number, memory.text.as_str());
-    let documents: Vec<Document<usize>> = memories.iter().enumerate().map(document).collect();
-    let builder = SearchEngineBuilder::<usize, u64, Words>::with_tokenizer_and_documents(Words, documents);
-    let mut scores: Vec<(usize, f32)> =
-        builder.build().search(search, None).into_iter().map(|result| (result.document.id, result.score)).collect();
-    // Equal scores are in the order of the memories.
-    scores.sort_by(|(one, score), (other, better)| better.total_cmp(score).then(one.cmp(other)));
-    let mut memories: Vec<Option<Memory>> = memories.into_iter().map(Some).collect();
-    scores.into_iter().filter_map(|(number, _)| memories.get_mut(number).and_then(Option::take)).collect()
-}
-
-/// Splits a text of any language into words, each with its beginning; scripts without spaces into signs.
-struct Words;
-
-impl Tokenizer for Words {
-    fn tokenize(&self, text: &str) -> Vec<String> {
-        let mut tokens = Vec::new();
-        for word in text.to_lowercase().split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            if word.chars().any(|sign| sign >= '\u{2e80}') {
-                tokens.extend(word.chars().map(String::from));
-            } else {
-                let stem = word.char_indices().nth(STEM).and_then(|(end, _)| word.get(..end));
-                tokens.extend(stem.map(str::to_owned));
-                tokens.push(word.to_owned());
-            }
-        }
-        tokens
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn memories(texts: &[&str]) -> Vec<Memory> {
-        let memory = |text: &&str| Memory {
-            id: (*text).to_owned(),
-            at: Timestamp::from_millis(0),
-            text: (*text).to_owned(),
-            channel: ChannelName::chat(),
-            sources: Vec::new(),
-        };
-        texts.iter().map(memory).collect()
-    }
-
-    #[test]
-    fn words_are_found_in_any_form_and_script() {
-        let all =
-            ["The owner's birthday is in May", "Invoices go to accounts@example.com", "会議は月曜日です", "Über Öl"];
-        let cases = [
-            ("birthday", vec![0]),
-            ("BIRTHDAYS", vec![0]),
-            ("an invoice", vec![1]),
-            ("accounts example", vec![1]),
-            ("月曜", vec![2]),
-            ("öl", vec![3]),
-            ("zebra", vec![]),
-            ("", vec![]),
-            ("'; -- \u{0} * OR", vec![]),
-        ];
-        for (search, expected) in cases {
-            let found: Vec<String> = ranked(memories(&all), search).into_iter().map(|memory| memory.id).collect();
-            let expected: Vec<&str> = expected.into_iter().map(|index: usize| all[index]).collect();
-            assert_eq!(found, expected, "{search}");
-        }
-        // More matching words are better, and equal ones keep their order.
-        let found = ranked(memories(&["red", "blue", "red car", "red"]), "red car");
-        assert_eq!(found[0].text, "red car");
-        assert_eq!(found.len(), 3);
-    }
 }

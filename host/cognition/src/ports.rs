@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{AgentName, Refusal, RunId};
 use consent::Consent;
+use ledger::{Assessment, PeerId, PeerReport, PeerSummary};
 use llm::{Model, Usage};
 use store::Batch;
 
@@ -30,7 +31,7 @@ pub struct Delegation {
     pub approval_required: bool,
     /// Idempotency key: the same command is given once.
     pub key: String,
-    /// Sources of the web content that the conversation has taken in: the run begins tainted by them (SPEC TAINT-1).
+    /// Sources of the untrusted content that the conversation has taken in: the run begins tainted by them (SPEC TAINT-1).
     pub sources: Vec<String>,
 }
 
@@ -64,6 +65,28 @@ pub struct SensedSignals {
     pub report: Vec<serde_json::Value>,
     /// Their sources, the neurons among them: they taint the conversation (SPEC TAINT-1).
     pub sources: Vec<String>,
+}
+
+/// A skill, for the model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SkillView {
+    /// A JSON object with texts of the skill's author.
+    pub report: serde_json::Value,
+    /// Sources of its text: `skill:NAME`, unless the owner approved these bytes. They taint the conversation (SPEC TAINT-1).
+    pub sources: Vec<String>,
+}
+
+/// A judgement about a peer, to be recorded as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerJudgement {
+    /// The agent that judges.
+    pub agent: AgentName,
+    /// The peer, which must be known.
+    pub peer: PeerId,
+    /// From -10 to 10; the ledger refuses any other.
+    pub trust: i64,
+    /// The reasons, as text of a model.
+    pub rationale: String,
 }
 
 /// A run as cognition sees it.
@@ -111,7 +134,8 @@ pub struct RunDecision {
     pub consent: Consent,
 }
 
-/// Acts by runs. Every command takes an idempotency key: after a crash the same command may be given again.
+/// Acts by runs, and through the capabilities of the host. Every command to a run takes an idempotency key: after a crash the same
+/// command may be given again.
 #[async_trait]
 pub trait Hands: Send + Sync {
     /// Starts a run; it is durable when this returns.
@@ -132,6 +156,25 @@ pub trait Hands: Send + Sync {
     async fn consolidate(&self, consolidation: Consolidation) -> Result<serde_json::Value, Refusal>;
     /// The latest signals of an agent's neurons.
     async fn sensed(&self, agent: &AgentName, limit: usize) -> Result<SensedSignals, Refusal>;
+    /// Executes JavaScript in the isolated sandbox, under the default limits, and returns its outcome for the model. A failure of the
+    /// program is an outcome.
+    async fn execute(&self, agent: &AgentName, code: String) -> Result<serde_json::Value, Refusal>;
+    /// The skills of the home with their status, for the model.
+    async fn skills(&self) -> Result<serde_json::Value, Refusal>;
+    /// The text of a file of a skill; `None`: of its manifest.
+    async fn show_skill(&self, skill: String, file: Option<String>) -> Result<SkillView, Refusal>;
+    /// The facts of a skill's security review.
+    async fn review_skill(&self, agent: &AgentName, skill: String) -> Result<SkillView, Refusal>;
+    /// The names and domains of the credentials that runs can be granted, for the model; never their values.
+    async fn credentials(&self) -> Result<serde_json::Value, Refusal>;
+    /// The peers of an agent in the order of their ids, those after `after`.
+    async fn peers(&self, agent: &AgentName, after: Option<PeerId>, limit: usize) -> Result<Vec<PeerSummary>, Refusal>;
+    /// A peer with its latest entries.
+    async fn peer(&self, agent: &AgentName, peer: PeerId) -> Result<PeerReport, Refusal>;
+    /// Whether the agent's model may assess peers now (SPEC LED-4): only while its cortex is off.
+    async fn offers_assess_peer(&self, agent: &AgentName) -> bool;
+    /// Records a judgement about a peer. Refused while the cortex is on.
+    async fn assess_peer(&self, judgement: PeerJudgement) -> Result<Assessment, Refusal>;
 }
 
 /// Something that costs the agent of a conversation.
@@ -184,7 +227,12 @@ pub trait Minds: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub enum Observed<'a> {
     /// A message was accepted.
-    Message(&'a str),
+    Message {
+        /// The text of the message.
+        text: &'a str,
+        /// Whether it is of a peer that the ledger did not know before.
+        is_new_peer: bool,
+    },
     /// A reply is durable in the outbox.
     Sent(&'a str),
     /// The model replied, and its reply is durable.
@@ -198,7 +246,19 @@ pub enum Observed<'a> {
     ToolReturned {
         /// Name of the tool.
         name: &'a str,
+        /// Whether the call succeeded.
+        is_ok: bool,
     },
+}
+
+/// A section of the system prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptSection {
+    /// The text of the section.
+    pub text: String,
+    /// Sources of the foreign text in it, such as `peer:mai`. They taint the conversation with the first reply of a model that saw them,
+    /// as those of a run's report do (SPEC TAINT-1).
+    pub sources: Vec<String>,
 }
 
 /// Receives the events of conversations (SPEC COG-2) once they are durable, and adds sections to the system prompt. An observer gets nothing that it
@@ -208,7 +268,7 @@ pub trait Observer: Send + Sync {
     fn observe(&self, conversation: &ConversationKey, observed: Observed<'_>);
 
     /// A section for the end of the system prompt, such as beliefs, or the trajectory of the peer.
-    fn section(&self, conversation: &ConversationKey) -> Option<String> {
+    fn section(&self, conversation: &ConversationKey) -> Option<PromptSection> {
         let _ = conversation;
         None
     }

@@ -13,6 +13,8 @@
 //! | `f`, agent, `00`, hash of the name | the note that a conversation of this name was forgotten |
 //! | `d`, id | the entries of this forgotten conversation are being deleted |
 //! | `s` | the last signal that was taken in |
+//! | `k`, agent | the last note that was taken in, and how many were lately |
+//! | `l`, agent | the channel of the owner's latest message |
 //! | `r`, agent, `00`, id | a memory of the agent |
 
 use base::{AgentName, ContentHash, Provenance, RunId, Timestamp};
@@ -114,6 +116,14 @@ pub(crate) fn message_key(id: &str, message: &str) -> Vec<u8> {
     [&messages_prefix(id), message.as_bytes()].concat()
 }
 
+pub(crate) fn note_key(agent: &AgentName) -> Vec<u8> {
+    [b"k", agent.as_str().as_bytes()].concat()
+}
+
+pub(crate) fn latest_channel_key(agent: &AgentName) -> Vec<u8> {
+    [b"l", agent.as_str().as_bytes()].concat()
+}
+
 /// The key of the last signal that was taken in.
 pub(crate) const SIGNALS_KEY: &[u8] = b"s";
 
@@ -133,7 +143,7 @@ pub(crate) struct Head {
     pub questions: Vec<OpenQuestion>,
     /// Runs that were delegated here and are not over.
     pub runs: Vec<RunId>,
-    /// Sources of the web content of all entries. `None`: stored before heads had them.
+    /// Sources of the untrusted content of all entries. `None`: stored before heads had them.
     #[serde(default)]
     pub sources: Option<Sources>,
     /// The part before the window. Default: none, also for heads that were stored before summaries.
@@ -161,9 +171,9 @@ impl Head {
         self.sources.clone().unwrap_or_else(Sources::unknown)
     }
 
-    /// Adds sources; to an unknown set nothing has to be added.
-    pub fn taint(&mut self, sources: &[String]) {
-        self.sources.get_or_insert_with(Sources::unknown).add(sources);
+    /// Adds the sources of an entry; to an unknown set nothing has to be added.
+    pub fn take_in(&mut self, body: &EntryBody) {
+        self.sources.get_or_insert_with(Sources::unknown).add_entry(body);
     }
 
     pub fn has_work(&self) -> bool {
@@ -245,6 +255,12 @@ pub(crate) enum EntryBody {
         /// Where the run had read web content from.
         sources: Vec<String>,
     },
+    /// A note of the host, which begins a turn as a signal does.
+    Noted {
+        /// Text of a model about messages of others.
+        content: String,
+        sources: Vec<String>,
+    },
     Began {
         trigger: u64,
         kind: TriggerKind,
@@ -255,6 +271,9 @@ pub(crate) enum EntryBody {
         state: Option<ProviderState>,
         input_tokens: u64,
         output_tokens: u64,
+        /// Sources of the foreign text in the system prompt that it answers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sources: Vec<String>,
     },
     Delegated {
         run: RunId,
@@ -279,10 +298,13 @@ pub(crate) enum EntryBody {
 }
 
 impl EntryBody {
-    /// Sources of the web content that the entry may hold.
+    /// Sources of the untrusted content that the entry may hold.
     pub fn sources(&self) -> &[String] {
         match self {
-            Self::Signal { sources, .. } | Self::Returned { sources, .. } => sources,
+            Self::Signal { sources, .. }
+            | Self::Noted { sources, .. }
+            | Self::Replied { sources, .. }
+            | Self::Returned { sources, .. } => sources,
             _ => &[],
         }
     }
@@ -314,8 +336,8 @@ pub struct ConversationSummary {
     pub runs: Vec<RunId>,
     /// Runs of which a question is open.
     pub questions: Vec<RunId>,
-    /// Where runs had read from the web before their text came into this conversation: runs that are delegated here begin
-    /// tainted by them.
+    /// Sources of the untrusted text that came into this conversation: domains that runs had read from, neurons, and `peer:ID` or
+    /// `cortex` for beliefs that the agent had. Runs that are delegated here begin tainted by them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
     /// The earlier part, which the model sees in these words. Absent: it sees the whole conversation.
@@ -381,9 +403,14 @@ pub enum ChatEventBody {
         /// Its status, as in the signal.
         status: String,
     },
+    /// The agent's cortex has news: a new directive, or a commitment that is overdue.
+    Noted {
+        /// The news, one line for each; text of a model.
+        text: String,
+    },
     /// A turn has ended: its trigger was dealt with.
     Ended {
-        /// Id of the message or signal.
+        /// Id of the message, signal or news.
         trigger: u64,
         /// Why it failed, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,21 +1,27 @@
 //! The sources of untrusted content that a conversation has taken in (SPEC TAINT-1).
 //!
 //! The set only grows and outlives the window of the prompt: a model carries on in its own words the content that it has read, also
-//! after that content has left its sight.
+//! after that content has left its sight. It has the runs, too, of which text came in: they taint nothing by themselves, and memories
+//! name them.
 
 use std::collections::BTreeSet;
 
+use base::RunId;
 use base::text::cut;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Entry, EntryBody};
 
-/// Sources of a conversation that are kept by name. All others are one more.
+/// Sources of a conversation that are kept by name, of runs and of all else. All others are one more.
 const MAX_SOURCES: usize = 64;
 /// Characters of the name of a source.
 const MAX_SOURCE: usize = 200;
 /// Stands for all sources beyond [`MAX_SOURCES`], and for a set that is unknown. It taints like any other.
 const MANY: &str = "many other sources";
+/// Begins the source of text of a run. No host, with or without a port, and no name of a peer or neuron is written so.
+const RUN: &str = "run:run_";
+/// Stands for all runs beyond [`MAX_SOURCES`].
+const MANY_RUNS: &str = "run:run_others";
 /// Stands for the sources of a report that was stored without them.
 const EARLIER_REPORT: &str = "an earlier report of a run";
 
@@ -33,25 +39,41 @@ impl Sources {
     pub fn add(&mut self, sources: &[String]) {
         for source in sources {
             let source = cut(source, MAX_SOURCE);
-            if self.0.len() < MAX_SOURCES {
+            let is_taint = taints(&source);
+            if self.0.iter().filter(|known| taints(known) == is_taint).count() < MAX_SOURCES {
                 self.0.insert(source);
             } else if !self.0.contains(&source) {
-                self.0.insert(MANY.to_owned());
+                self.0.insert(if is_taint { MANY } else { MANY_RUNS }.to_owned());
             }
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Adds the sources of an entry, and the run that it tells of.
+    pub fn add_entry(&mut self, body: &EntryBody) {
+        self.add(body.sources());
+        if let EntryBody::Signal { run, .. } = body {
+            self.add(&[source_of(run)]);
+        }
     }
 
+    /// Whether nothing in it taints.
+    pub fn is_empty(&self) -> bool {
+        !self.0.iter().any(|source| taints(source))
+    }
+
+    /// The sources that taint.
     pub fn list(&self) -> Vec<String> {
+        self.0.iter().filter(|source| taints(source)).cloned().collect()
+    }
+
+    /// The sources that taint, and the runs.
+    pub fn with_runs(&self) -> Vec<String> {
         self.0.iter().cloned().collect()
     }
 
     /// Adds the sources of an entry that was stored before heads had them.
     pub fn add_stored(&mut self, entry: &Entry) {
-        self.add(entry.body.sources());
+        self.add_entry(&entry.body);
         if let EntryBody::Returned { name, content, sources, .. } = &entry.body {
             // Quotes within the report's texts are escaped, so that none of them can pass for this field.
             let is_report = name == "core_task" && content.contains("<untrusted-");
@@ -60,6 +82,16 @@ impl Sources {
             }
         }
     }
+}
+
+/// Whether a source is one of untrusted content, and not only a run.
+pub(crate) fn taints(source: &str) -> bool {
+    !source.starts_with(RUN)
+}
+
+/// The source of text of a run.
+pub(crate) fn source_of(run: &RunId) -> String {
+    format!("run:{run}")
 }
 
 #[cfg(test)]
@@ -83,6 +115,21 @@ mod tests {
         assert!(!Sources::unknown().is_empty());
     }
 
+    #[test]
+    fn runs_are_named_and_taint_nothing_however_many_they_are() {
+        let mut sources = Sources::default();
+        for number in 0..3 * MAX_SOURCES {
+            sources.add(&[source_of(&RunId::parse(&format!("run_{number}")).unwrap())]);
+        }
+        assert!(sources.is_empty() && sources.list().is_empty());
+        assert_eq!(sources.with_runs().len(), MAX_SOURCES + 1);
+        // A host cannot be taken for one, and has room of its own.
+        for host in ["run", "run:80", "evil.example", "peer:run:run_1"] {
+            sources.add(&[host.to_owned()]);
+        }
+        assert_eq!(sources.list(), ["evil.example", "peer:run:run_1", "run", "run:80"]);
+    }
+
     proptest! {
         #[test]
         fn the_set_only_grows_and_is_bounded(steps in proptest::collection::vec(proptest::collection::vec(".{0,300}", 0..40), 0..8)) {
@@ -92,7 +139,7 @@ mod tests {
                 sources.add(&step);
                 prop_assert!(before.0.is_subset(&sources.0));
                 prop_assert!(step.is_empty() || !sources.is_empty());
-                prop_assert!(sources.0.len() <= MAX_SOURCES + 1);
+                prop_assert!(sources.0.len() <= 2 * (MAX_SOURCES + 1));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{AgentName, Door, Provenance, Random, Refusal, RunId, Secret, SystemClock};
 use consent::{Claim, Consent, ConsentGate};
-use ledger::{ChannelName, PeerId};
+use ledger::{Assessment, AssessmentSource, ChannelName, Ledger, LedgerParts, PeerId, PeerReport, PeerSummary};
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, RequestedCall};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -26,7 +26,14 @@ mod crash;
 mod forget;
 mod memory;
 mod neurons;
+mod noted;
+mod observers;
+mod outbox;
+mod peers;
+mod speed;
+mod stall;
 mod taint;
+mod tools;
 
 type Decides = fn(&ChatRequest) -> ChatReply;
 
@@ -43,6 +50,13 @@ struct Script {
     decisions: Mutex<Vec<RunDecision>>,
     consolidations: Mutex<Vec<Consolidation>>,
     sensed: Mutex<SensedSignals>,
+    executed: Mutex<Vec<String>>,
+    skill: Mutex<SkillView>,
+    /// The peers that the agent knows.
+    peers: Mutex<Vec<PeerReport>>,
+    /// Whether the cortex is off.
+    offers_assess_peer: Mutex<bool>,
+    judgements: Mutex<Vec<PeerJudgement>>,
     /// Replies to requests for a summary, in order; `None` waits for ever. Without one left: `They talked.`
     summaries: Mutex<VecDeque<Option<ChatReply>>>,
     compactions: Mutex<Vec<ChatRequest>>,
@@ -52,6 +66,10 @@ struct Script {
     verdict: Mutex<Option<bool>>,
     /// The answers that were considered, each after the texts before it.
     considered: Mutex<Vec<(Vec<String>, String)>>,
+    /// The events that an observer has seen.
+    seen: Mutex<Vec<String>>,
+    /// Its addition to the system prompt of the owner's turns.
+    section: Mutex<Option<PromptSection>>,
 }
 
 struct Scripted(Arc<Script>);
@@ -154,6 +172,56 @@ impl Hands for Scripted {
     async fn sensed(&self, _: &AgentName, _: usize) -> Result<SensedSignals, Refusal> {
         Ok(self.0.sensed.lock().clone())
     }
+
+    async fn execute(&self, _: &AgentName, code: String) -> Result<Value, Refusal> {
+        let outcome = json!({ "ok": true, "output": code });
+        self.0.executed.lock().push(code);
+        Ok(outcome)
+    }
+
+    async fn skills(&self) -> Result<Value, Refusal> {
+        Ok(json!([{ "name": "csv", "status": "approved" }]))
+    }
+
+    async fn show_skill(&self, skill: String, _: Option<String>) -> Result<SkillView, Refusal> {
+        let view = self.0.skill.lock().clone();
+        if view.report.is_null() { Err(unknown(&skill)) } else { Ok(view) }
+    }
+
+    async fn review_skill(&self, _: &AgentName, skill: String) -> Result<SkillView, Refusal> {
+        self.show_skill(skill, None).await
+    }
+
+    async fn credentials(&self) -> Result<Value, Refusal> {
+        Ok(json!({ "credentials": [{ "name": "api_key", "domains": ["api.example.com"] }] }))
+    }
+
+    async fn peers(&self, _: &AgentName, after: Option<PeerId>, limit: usize) -> Result<Vec<PeerSummary>, Refusal> {
+        let peers = self.0.peers.lock();
+        let listed = peers.iter().map(|peer| peer.summary.clone()).filter(|peer| Some(&peer.peer) > after.as_ref());
+        Ok(listed.take(limit).collect())
+    }
+
+    async fn peer(&self, _: &AgentName, peer: PeerId) -> Result<PeerReport, Refusal> {
+        let found = self.0.peers.lock().iter().find(|known| known.summary.peer == peer).cloned();
+        found.ok_or_else(|| unknown(peer.as_str()))
+    }
+
+    async fn offers_assess_peer(&self, _: &AgentName) -> bool {
+        *self.0.offers_assess_peer.lock()
+    }
+
+    async fn assess_peer(&self, judgement: PeerJudgement) -> Result<Assessment, Refusal> {
+        let trust = i8::try_from(judgement.trust).unwrap();
+        let (at, source) = (base::Timestamp::from_millis(1), AssessmentSource::Agent);
+        let rationale = judgement.rationale.clone();
+        self.0.judgements.lock().push(judgement);
+        Ok(Assessment { number: 1, info_score: 4, trust, rationale, created_at: at, source })
+    }
+}
+
+fn unknown(name: &str) -> Refusal {
+    Refusal::new(base::RefusalCode::NotFound, format!("there is no `{name}`"))
 }
 
 fn says(text: &str) -> ChatReply {
@@ -191,14 +259,16 @@ impl Home {
     /// Opens the conversations of another store with the same script.
     async fn open_on(&self, store: Store) -> Result<Cognition, Refusal> {
         let clock = Arc::new(SystemClock::default());
+        let (ledger, random) = (store.clone(), Arc::new(Random::seeded(11)));
         let parts = CognitionParts {
             signals: SignalBus::open(store.clone(), clock.clone()).unwrap(),
+            ledger: Ledger::open(LedgerParts { store: ledger, clock: clock.clone(), random }),
             store,
             clock,
             random: Arc::new(Random::seeded(7)),
             hands: Arc::new(Scripted(self.script.clone())),
             minds: Arc::new(Scripted(self.script.clone())),
-            observers: vec![Arc::new(Panicking)],
+            observers: vec![Arc::new(Panicking), Arc::new(Watching(self.script.clone()))],
         };
         Cognition::open(parts).await
     }
@@ -230,9 +300,9 @@ impl Home {
             head.pending.push(shown);
             head.questions.extend(asked.map(|asked| OpenQuestion { run: run(), shown, asked }));
         };
-        let (held, first) =
-            conversation.append(conversation.hold().await, entries, Batch::new(), change).await.unwrap();
-        drop(held);
+        let held = conversation.hold().await;
+        let first = held.head.next;
+        drop(conversation.append(held, entries, Batch::new(), change).await.unwrap());
         cognition.wake(conversation);
         until_ended(cognition, None, first).await;
     }
@@ -253,6 +323,24 @@ struct Panicking;
 impl Observer for Panicking {
     fn observe(&self, _: &ConversationKey, _: Observed<'_>) {
         panic!("observed");
+    }
+
+    fn section(&self, _: &ConversationKey) -> Option<PromptSection> {
+        panic!("asked for a section");
+    }
+}
+
+/// An observer that notes the events, and adds to the prompt of the owner's turns.
+struct Watching(Arc<Script>);
+
+impl Observer for Watching {
+    fn observe(&self, key: &ConversationKey, observed: Observed<'_>) {
+        let side = key.peer.as_ref().map_or("owner", PeerId::as_str);
+        self.0.seen.lock().push(format!("{side}: {observed:?}"));
+    }
+
+    fn section(&self, key: &ConversationKey) -> Option<PromptSection> {
+        self.0.section.lock().clone().filter(|_| key.peer.is_none())
     }
 }
 
@@ -387,7 +475,7 @@ async fn a_forgotten_peer_leaves_no_conversation_and_the_others_stay() {
         let accepted = cognition.accept(message(Sender::Peer(peer(name)), "hello", Some("1"))).await.unwrap();
         until_ended(&cognition, Some(peer(name)), accepted.event).await;
     }
-    assert_eq!(cognition.forget(&AgentName::default(), &mallory()).await.unwrap(), 1);
+    assert_eq!(cognition.forget(&AgentName::default(), &mallory()).await.unwrap().interactions, 2);
     assert_eq!(cognition.history(&key(Some(mallory())), 10).unwrap(), []);
     assert!(!cognition.history(&key(Some(peer("mai"))), 10).unwrap().is_empty());
     assert_eq!(cognition.list(&AgentName::default(), &ConversationFilter::default(), 10).unwrap().len(), 1);

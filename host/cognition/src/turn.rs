@@ -14,7 +14,7 @@ pub enum TriggerKind {
     OwnerMessage,
     /// A message of anyone else.
     PeerMessage,
-    /// A signal of a run (`motor_result`) in a conversation of the owner.
+    /// A signal of a run (`motor_result`), or a note of the host, in a conversation of the owner.
     Signal,
 }
 

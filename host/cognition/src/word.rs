@@ -85,6 +85,18 @@ pub(crate) fn owner_word(message: &str, ids: &[&str], must_name: bool) -> OwnerW
     if is_yes && (!must_name || !named.is_empty()) { OwnerWord::Yes } else { OwnerWord::Unclear }
 }
 
+/// Whether the owner's message has this word or number, apart from signs around it.
+pub(crate) fn mentions(message: &str, word: &str) -> bool {
+    // None of these is a sign of a peer's id.
+    let ends_word = |sign: char| sign.is_whitespace() || "'\u{2019},;!?()\"`".contains(sign);
+    // Another dash before a number is a minus, too.
+    let is_edge = |sign: char| !sign.is_alphanumeric() && !"@#+-\u{2012}\u{2013}\u{2014}\u{2212}".contains(sign);
+    message.split(ends_word).any(|said| {
+        let trimmed = said.trim_matches(is_edge);
+        said == word || trimmed == word || trimmed.strip_prefix('+').is_some_and(|number| number == word)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +134,34 @@ mod tests {
         assert_eq!(owner_word("yes run_2", &["run_1"], true), OwnerWord::Unclear);
         assert_eq!(owner_word("yes, run_1", &["run_1"], true), OwnerWord::Yes);
         assert_eq!(owner_word("no", &["run_1"], true), OwnerWord::No);
+    }
+
+    #[test]
+    fn a_message_mentions_whole_words() {
+        for (message, word) in [
+            ("what do you think of mai?", "mai"),
+            ("mai's word is good", "mai"),
+            ("(@mai:example.org), she paid", "@mai:example.org"),
+            ("+4930123456: 8", "+4930123456"),
+            ("#chan is loud", "#chan"),
+            ("a key of npub~= is new", "npub~="),
+            ("give mai +8.", "8"),
+            ("mai: -3, for being late", "-3"),
+            ("mai 0", "0"),
+        ] {
+            assert!(mentions(message, word), "{message}: {word}");
+        }
+        for (message, word) in [
+            ("", "mai"),
+            ("the mail from mail", "mai"),
+            ("mai.example.org is down", "mai"),
+            ("give mai 18", "8"),
+            ("give mai 8", "-8"),
+            ("give mai -8", "8"),
+            ("give mai \u{2212}8", "8"),
+            ("Mai is here", "mai"),
+        ] {
+            assert!(!mentions(message, word), "{message}: {word}");
+        }
     }
 }

@@ -12,11 +12,11 @@ use base::{Refusal, RefusalCode, RunId};
 use llm::{Arguments, ChatReply, RequestedCall};
 use serde_json::json;
 use store::{Batch, StoreError};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::cognition::Cognition;
 use crate::compact::{compact, shown};
-use crate::conversation::{Conversation, Held};
+use crate::conversation::{Appended, Conversation, Held};
 use crate::perform::{CallContext, CallOutcome, MAX_OUTCOME, MAX_REPLY, Settled, perform, run_key_prefix};
 use crate::ports::{Charged, Observed, PeerAnswer};
 use crate::prompt::Prompted;
@@ -31,16 +31,24 @@ const HOLDING: &str = "Let me think about this; the answer follows in a moment."
 /// The words to a peer whose answer is held back.
 const WITHHELD: &str = "I cannot answer that at the moment.";
 
-/// The longest turn (SPEC COG-1), counted anew after a restart.
+/// The longest turn (SPEC COG-1), counted anew after a restart or a failure.
 const MAX_TURN: Duration = Duration::from_secs(120);
+/// Pause after a turn could not go on; after each further failure it is twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest of these pauses. A turn that fails again and again may ask its model each time.
+const MAX_PAUSE: Duration = Duration::from_secs(600);
+/// Pause between two commits that try whether the store takes one, such as on a full disk.
+const STORE_PAUSE: Duration = Duration::from_secs(5);
 /// Replies of the model in one turn.
 const MAX_REPLIES: u32 = 12;
 /// Texts before an answer that its consultation takes into account: about six exchanges.
 const MAX_EARLIER: usize = 12;
+/// Begins the outcome of a failed call; a result is JSON, or begins with a count or with the id of a run.
+const FAILED: &str = "error: ";
 /// Runs of a conversation that are shown as under way.
 const MAX_RUNS: usize = 32;
 
-/// Works until the conversation has nothing to do. Returns at once if another worker is at it.
+/// Works until the conversation has nothing to do, also over a failure such as a full disk. Returns at once if another worker is at it.
 pub(crate) async fn run(cognition: &Cognition, conversation: Arc<Conversation>) {
     {
         let mut held = conversation.hold().await;
@@ -48,17 +56,32 @@ pub(crate) async fn run(cognition: &Cognition, conversation: Arc<Conversation>) 
             return;
         }
     }
+    let mut pause = PAUSE;
     loop {
         match go_on(cognition, &conversation).await {
-            Ok(true) => {}
+            Ok(true) => pause = PAUSE,
             Ok(false) => return,
             Err(refusal) => {
-                // The entry stays pending: the next message, signal or host takes it up.
-                tracing::error!(%refusal, "a turn cannot go on");
-                conversation.hold().await.is_worked_on = false;
-                return;
+                tracing::error!(%refusal, "a turn cannot go on; trying again");
+                rest(&conversation, pause).await;
+                pause = pause.saturating_mul(2).min(MAX_PAUSE);
             }
         }
+    }
+}
+
+/// Waits for the pause, or until a message or a signal comes; then until the store takes a commit, so that no model is asked for
+/// a reply that cannot be stored.
+async fn rest(conversation: &Arc<Conversation>, pause: Duration) {
+    let mut newest = conversation.subscribe();
+    timeout(pause, newest.changed()).await.ok();
+    loop {
+        let held = conversation.hold().await;
+        // A forgotten conversation has nothing left to do.
+        if held.is_forgotten || conversation.append(held, Vec::new(), Batch::new(), |_, _| {}).await.is_ok() {
+            return;
+        }
+        sleep(STORE_PAUSE).await;
     }
 }
 
@@ -72,7 +95,7 @@ async fn go_on(cognition: &Cognition, conversation: &Arc<Conversation>) -> Resul
         };
         let kind = kind(conversation, &held.head, trigger)?;
         let began = EntryBody::Began { trigger, kind };
-        let (begun, _) = conversation
+        let Appended { held: begun, .. } = conversation
             .append(held, vec![began], Batch::new(), |head, _| {
                 head.pending.retain(|pending| *pending != trigger);
             })
@@ -100,7 +123,7 @@ fn kind(conversation: &Conversation, head: &Head, trigger: u64) -> Result<Trigge
     Ok(match (entry.body, &head.key.peer) {
         // A conversation with a peer never has the powers of the owner's.
         (_, Some(_)) => TriggerKind::PeerMessage,
-        (EntryBody::Signal { .. }, None) => TriggerKind::Signal,
+        (EntryBody::Signal { .. } | EntryBody::Noted { .. }, None) => TriggerKind::Signal,
         (_, None) => TriggerKind::OwnerMessage,
     })
 }
@@ -109,8 +132,11 @@ fn damaged(reason: &str) -> Refusal {
     Refusal::new(RefusalCode::StateUnusable, format!("a conversation cannot be read: {reason}"))
 }
 
-fn powers(conversation: &Conversation, turn: Turn) -> TurnPowers {
-    TurnPowers::of(turn.kind, conversation.consents.lock().contains_key(&turn.trigger))
+/// Looked at anew for each request and each call: the cortex may be switched in between.
+async fn powers(cognition: &Cognition, head: &Head, turn: Turn, has_authority: bool) -> TurnPowers {
+    let powers = TurnPowers::of(turn.kind, has_authority);
+    let is_offered = powers.answers && cognition.inner.parts.hands.offers_assess_peer(&head.key.agent).await;
+    powers.assessing(is_offered)
 }
 
 async fn think(
@@ -135,7 +161,9 @@ async fn think(
     let head = &*head;
     let mut messages = Vec::from_iter(shown(&conversation.id, head));
     messages.extend(fitting(&conversation.id, turns));
-    let (powers, sections) = (powers(conversation, turn), cognition.sections(&head.key));
+    let has_authority = conversation.consents.lock().contains_key(&turn.trigger);
+    let (powers, sections) = (powers(cognition, head, turn, has_authority).await, cognition.sections(&head.key));
+    let sources = sections.iter().flat_map(|section| section.sources.clone()).collect();
     let request = Prompted { id: &conversation.id, head, turn, powers, messages, sections }.request();
     let asked = timeout_at(deadline, async {
         let model = cognition.inner.parts.minds.model(&head.key.agent, turn.kind).await?;
@@ -153,14 +181,15 @@ async fn think(
         }
     };
     let reply = normal(reply, &toolset(powers), &entries);
-    replied(cognition, conversation, head, reply).await
+    replied(cognition, conversation, head, (reply, sources)).await
 }
 
+/// Makes a reply durable, with the sources of the foreign text that it was asked with: the runs that it delegates begin tainted by them.
 async fn replied(
     cognition: &Cognition,
     conversation: &Arc<Conversation>,
     head: &Head,
-    reply: ChatReply,
+    (reply, sources): (ChatReply, Vec<String>),
 ) -> Result<(), Refusal> {
     let usage = reply.usage;
     let observed = Observed::ModelReplied { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
@@ -170,7 +199,8 @@ async fn replied(
     let text = base::text::cut(reply.text.trim(), MAX_REPLY);
     let has_calls = !calls.is_empty();
     let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
-    let entry = EntryBody::Replied { text: text.clone(), calls, state: reply.state, input_tokens, output_tokens };
+    let state = reply.state;
+    let entry = EntryBody::Replied { text: text.clone(), calls, state, input_tokens, output_tokens, sources };
     let mut batch = Batch::new();
     let charged = Charged::Reply { conversation: &conversation.id, usage: &usage };
     cognition.inner.parts.minds.charge(&mut batch, &head.key.agent, charged).await?;
@@ -369,7 +399,7 @@ async fn act(
         hands: &*cognition.inner.parts.hands,
         memories: &cognition.inner.memories,
         head,
-        powers: TurnPowers::of(turn.kind, word.is_some()),
+        powers: powers(cognition, head, turn, word.is_some()).await,
         trigger: turn.trigger,
         word,
         key: format!("{}{reply}-{done}", run_key_prefix(&conversation.id)),
@@ -396,14 +426,16 @@ async fn act(
         let now = cognition.inner.parts.clock.now();
         // Durable together with the outcome, so that it is kept once and only if it is said to be.
         content = match cognition.inner.memories.stage(&mut batch, head, &text, now).await {
-            Ok((guard, memory)) => {
-                remembering = Some(guard);
-                CallOutcome::result(&json!({ "remembered": memory.id })).content
+            Ok((change, memory)) => {
+                let content = CallOutcome::result(&json!({ "remembered": memory.id })).content;
+                remembering = Some((change, memory));
+                content
             }
             Err(refusal) => CallOutcome::refused(&refusal).content,
         };
     }
     let content = base::text::cut(&content, MAX_OUTCOME);
+    let is_ok = !content.starts_with(FAILED);
     let held: Held = conversation.hold().await;
     // A run that has signalled since the call is further than this: it must not look as if it were only just under way.
     let later = conversation.entries(reply.saturating_add(1), usize::MAX)?;
@@ -430,11 +462,13 @@ async fn act(
         }
     };
     conversation.append(held, entries, batch, change).await?;
-    drop(remembering);
+    if let Some((change, memory)) = remembering {
+        change.committed(|index| index.insert(&memory.id, memory.at, &memory.text, &memory.sources));
+    }
     if let Some(text) = &said {
         cognition.observe(&head.key, Observed::Sent(text));
     }
-    cognition.observe(&head.key, Observed::ToolReturned { name: &call.name });
+    cognition.observe(&head.key, Observed::ToolReturned { name: &call.name, is_ok });
     Ok(())
 }
 

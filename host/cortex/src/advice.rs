@@ -10,6 +10,7 @@ use crate::activity::Observation;
 use crate::commitment::Commitment;
 use crate::cortex::Cortex;
 use crate::directive::{self, Directive};
+use crate::injected::Injected;
 use crate::notice::{self, CortexSignal};
 use crate::record::SoulDrift;
 use crate::state::CortexState;
@@ -48,13 +49,15 @@ impl Cortex {
         notice::latest(&self.inner.store, &self.inner.agent, limit)
     }
 
-    /// Appends directives and overdue commitments to a system prompt, fenced as advice: all of them, or those about a peer.
-    pub fn advise(&self, prompt: &mut String, of: Option<&PeerId>) {
+    /// The block of a system prompt with directives and overdue commitments, as advice: all of them or those about a peer, within
+    /// `room` characters; empty if there are none.
+    #[must_use]
+    pub fn advise(&self, of: Option<&PeerId>, room: usize) -> Injected {
         let (now, config) = (self.inner.clock.now(), self.config());
         let state = self.inner.state.read();
         let mut active = state.directives.active(now, config.directive_ttl(), config.max_directives);
         active.retain(|directive| of.is_none() || directive.peer.as_ref() == of);
-        directive::inject(prompt, &active, &state.commitments, of);
+        directive::advice(&active, &state.commitments, of, room)
     }
 
     /// Closes a commitment for the owner, after a cycle under way. Durable when this returns.
@@ -131,12 +134,12 @@ impl Cortex {
         changing.await.unwrap_or_else(|error| Err(broke_off(&error)))
     }
 
-    /// The agents with an open commitment, which is told when it is overdue. One whose state cannot be read is left out: it must not keep
-    /// the others from being told.
+    /// The agents with an open commitment, which is told when it is overdue, or a directive. One whose state cannot be read is left out: it
+    /// must not keep the others from being told.
     ///
     /// # Errors
     /// If the table cannot be read.
-    pub fn agents_with_commitments(store: &Store) -> Result<Vec<AgentName>, StoreError> {
+    pub fn agents_with_guidance(store: &Store) -> Result<Vec<AgentName>, StoreError> {
         let mut agents = Vec::new();
         for (key, _) in store.scan_each::<serde::de::IgnoredAny>(Table::Reflections, &Scan::all())? {
             let Some(agent) = key.strip_suffix(b"\0s") else { continue };
@@ -144,7 +147,9 @@ impl Cortex {
                 continue;
             };
             match CortexState::read(store, &agent) {
-                Ok(state) if state.commitments.open().next().is_some() => agents.push(agent),
+                Ok(state) if state.commitments.open().next().is_some() || !state.directives.is_empty() => {
+                    agents.push(agent);
+                }
                 Ok(_) => {}
                 Err(error) => tracing::warn!(%agent, %error, "its commitments cannot be read"),
             }

@@ -1,9 +1,9 @@
 //! Beliefs (SPEC CX-6): keys with a value that steer the agent for a while.
 //!
-//! A belief is text that a model wrote about peers, and it stands in the agent's prompt. So each is one line of bounded length, there
-//! are few, they expire unless they are reaffirmed, and one that says otherwise than before has to name the value it replaces.
+//! A belief is text that a model wrote about peers, and it stands in the agent's prompt. So each is one line of bounded length in a
+//! fence, there are few, they expire unless they are reaffirmed, and one that says otherwise than before has to name the value it
+//! replaces.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use base::Timestamp;
@@ -12,6 +12,10 @@ use ledger::PeerId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::injected::{Injected, Line, block};
+
+/// Begins the block of a prompt (SPEC CX-7).
+const HEADING: &str = "\n\n## Cortex Beliefs\n\n";
 /// Characters of a key.
 const MAX_KEY: usize = 64;
 /// Characters of a value.
@@ -158,18 +162,23 @@ impl BeliefSet {
         self.0.iter().find(|belief| belief.key == key)?.peer.as_ref()
     }
 
-    /// Appends the block for a prompt (SPEC CX-7); nothing if there is no active belief. At most `most`, the latest.
-    pub fn inject(&self, prompt: &mut String, now: Timestamp, ttl: Duration, most: usize) {
-        let active = self.active(now, ttl).count();
-        if active == 0 || most == 0 {
-            return;
-        }
-        prompt.push_str("\n\n## Cortex Beliefs\n\n");
-        for Belief { key, value, peer, .. } in self.active(now, ttl).skip(active.saturating_sub(most)) {
-            let about = peer.as_ref().map(|peer| format!(" ({peer})")).unwrap_or_default();
-            // Writing to a string cannot fail.
-            writeln!(prompt, "- {key}{about}: {value}").ok();
-        }
+    /// The block of a prompt with the active beliefs, all of them or those about a peer: the latest, at most `most`, and as many as
+    /// fit into `room` characters. Empty without any.
+    pub fn block(
+        &self,
+        (now, ttl): (Timestamp, Duration),
+        of: Option<&PeerId>,
+        (most, room): (usize, usize),
+    ) -> Injected {
+        let of_peer = self.active(now, ttl).filter(|belief| of.is_none() || belief.peer.as_ref() == of);
+        let mut lines: Vec<Line> = of_peer
+            .map(|Belief { key, value, peer, .. }| {
+                let about = peer.as_ref().map(|peer| format!(" ({peer})")).unwrap_or_default();
+                Line { text: format!("- {key}{about}: {value}"), peer: peer.clone() }
+            })
+            .collect();
+        lines.drain(..lines.len().saturating_sub(most));
+        block(HEADING, lines, room)
     }
 }
 
@@ -202,10 +211,12 @@ mod tests {
         BeliefClaim::new(key, value, rationale, None).unwrap()
     }
 
+    /// The lines of the block, without the fence around them.
     fn injected(set: &BeliefSet, minute: u64) -> String {
-        let mut prompt = String::new();
-        set.inject(&mut prompt, at(minute), TTL, 20);
-        prompt
+        let text = set.block((at(minute), TTL), None, (20, 20_000)).text;
+        text.split_inclusive('\n')
+            .filter(|line| !line.contains("<untrusted-") && !line.contains("</untrusted-"))
+            .collect()
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct CortexConfig {
     pub max_directives: usize,
     /// Minutes that a directive lasts. Default 60.
     pub directive_ttl_minutes: u64,
+    /// Turns of the owner's conversation that new directives and overdue commitments start in 24 hours, at most. Default 12.
+    pub wakes_per_day: u64,
     /// Whether reflections see `SOUL.md` of the home and report drift from it. Default true.
     pub soul: bool,
     /// Whether a cycle of the timer is skipped, without a model, if it has nothing that needs a reflection. Default true.
@@ -124,6 +126,7 @@ impl Default for CortexConfig {
             commitment_horizon_days: 90,
             max_directives: 5,
             directive_ttl_minutes: 60,
+            wakes_per_day: 12,
             soul: true,
             triage: true,
             triage_interactions: 3,
@@ -168,6 +171,7 @@ impl CortexConfig {
             ("commitment_horizon_days", self.commitment_horizon_days, 1, 366),
             ("max_directives", size(self.max_directives), 0, 20),
             ("directive_ttl_minutes", self.directive_ttl_minutes, 1, 1_440),
+            ("wakes_per_day", self.wakes_per_day, 0, 100),
             ("triage_interactions", self.triage_interactions, 1, 1_000),
             ("consultation_timeout_seconds", self.consultation_timeout_seconds, 1, 60),
             ("context_window", size(self.context_window), 1, 100),

@@ -11,6 +11,7 @@ use store::{Batch, Store, StoreError, Table};
 use crate::activity::{Activity, ActivityBuffer, Observation};
 use crate::belief::{Belief, names};
 use crate::config::{CortexConfig, InvalidConfig};
+use crate::injected::Injected;
 use crate::notice;
 use crate::record::{CycleOutcome, GuidanceRecord, ReflectionRecord};
 use crate::state::{CortexState, record_key, records};
@@ -123,11 +124,13 @@ impl Cortex {
         due(inner.activity.activity(), since_last, &self.config())
     }
 
-    /// Appends the active beliefs to a system prompt (SPEC CX-7); nothing if there are none.
-    pub fn inject(&self, prompt: &mut String) {
+    /// The block of a system prompt with the active beliefs (SPEC CX-7), all of them or those about a peer, within `room` characters;
+    /// empty if there are none.
+    #[must_use]
+    pub fn inject(&self, of: Option<&PeerId>, room: usize) -> Injected {
         let config = self.config();
         let now = self.inner.clock.now();
-        self.inner.state.read().beliefs.inject(prompt, now, config.belief_ttl(), config.max_beliefs);
+        self.inner.state.read().beliefs.block((now, config.belief_ttl()), of, (config.max_beliefs, room))
     }
 
     /// The active beliefs, the latest confirmed last.

@@ -13,15 +13,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Batch, broke_off};
 
-use crate::activity::Observed;
+use crate::activity::{Activity, Observed};
 use crate::belief::BeliefChange;
 use crate::config::CortexConfig;
 use crate::cortex::{Cortex, CortexInner};
+use crate::directive::{Directive, DirectiveSet};
 use crate::guidance;
 use crate::notice::{self, CortexNotice};
 use crate::record::{AssessedPeer, CycleOutcome, ReflectionRecord, SkipCode, TokenUse, UsedReflector};
 use crate::reflector::{MAX_SYSTEM_TOKENS, Proposals, ReflectionModel, Reflector, ReflectorError, estimated_tokens};
-use crate::state::stage_record;
+use crate::state::{CortexState, stage_record};
 use crate::summary::{BeliefBrief, CycleSummaries, InteractionBrief, PeerBrief};
 use crate::triage::skip_reason;
 use crate::trigger::Trigger;
@@ -267,7 +268,9 @@ impl CortexInner {
             }
         }
         expired.extend(state.beliefs.evict(config.max_beliefs));
+        let earlier = state.directives.clone();
         let guidance = guidance::apply(&mut state, guidance, &facts.summaries, (config, now), &mut refused);
+        let news = new_directives(&state, &earlier, facts, now);
         state.cycle = cycle;
         state.unreflected.clear();
         state.summary = Some(summary.clone()).filter(|summary| !summary.is_empty());
@@ -306,6 +309,9 @@ impl CortexInner {
         let record = self.record(facts, outcome);
         if let Some(finding) = guidance.drift.clone() {
             let notice = CortexNotice::SoulDrift { finding, cycle };
+            notice::stage(&mut batch, &self.agent, &mut state.signals, now, notice)?;
+        }
+        for notice in news {
             notice::stage(&mut batch, &self.agent, &mut state.signals, now, notice)?;
         }
         state.stage(&mut batch, &self.agent)?;
@@ -411,6 +417,30 @@ async fn propose(
             Err(ReflectorError::new(SkipCode::Timeout, reason))
         }
     }
+}
+
+/// The directives of a cycle that say something new. None if neither a peer nor a commitment nor the owner gave a reason for it: the
+/// acts of the agent that follow from a directive lead to no further one.
+fn new_directives(
+    state: &CortexState,
+    earlier: &DirectiveSet,
+    CycleFacts { config, summaries, .. }: &CycleFacts,
+    now: Timestamp,
+) -> Vec<CortexNotice> {
+    let Activity { interactions, overdue, .. } = summaries.activity;
+    if interactions == 0 && overdue == 0 && !summaries.triggers.contains(&Trigger::Owner) {
+        return Vec::new();
+    }
+    let active = |set: &DirectiveSet| -> Vec<Directive> {
+        set.active(now, config.directive_ttl(), config.max_directives).into_iter().cloned().collect()
+    };
+    let known = active(earlier);
+    let is_new = |directive: &Directive| {
+        directive.cycle == summaries.cycle
+            && !known.iter().any(|known| known.key == directive.key && known.text == directive.text)
+    };
+    let notice = |Directive { key, text, peer, cycle, .. }| CortexNotice::Directive { key, peer, text, cycle };
+    active(&state.directives).into_iter().filter(is_new).map(notice).collect()
 }
 
 /// Leaves out commitments and directives beyond a quarter of the prompt, so that there is room for peers. Those of peers with activity

@@ -2,11 +2,9 @@
 //!
 //! As with beliefs, each is one bounded line, there are few, and they expire. In the prompt they are fenced: advice, never a rule.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use base::Timestamp;
-use base::fence::fenced;
 use ledger::PeerId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::belief::{bounded, checked_key, names};
 use crate::commitment::{Commitment, CommitmentStatus, Promiser};
 use crate::commitments::CommitmentSet;
+use crate::injected::{Injected, Line, block};
 use crate::reflector::ProposedDirective;
 use crate::summary::PeerBrief;
 
@@ -21,7 +20,7 @@ use crate::summary::PeerBrief;
 const MAX_TEXT: usize = 200;
 /// Overdue commitments in a prompt, the latest.
 const MAX_TOLD: usize = 10;
-/// Bytes of their lines. A longer section of the prompt would lose the end of its fence.
+/// Bytes of their lines, so that they leave room for directives and beliefs.
 const MAX_TOLD_BYTES: usize = 4_000;
 
 /// The words before the fence; they are the host's.
@@ -67,6 +66,10 @@ impl DirectiveSet {
         active.into_iter().skip(surplus).collect()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes up a directive of a cycle; the same key replaces.
     ///
     /// # Errors
@@ -108,33 +111,34 @@ impl DirectiveSet {
     }
 }
 
-/// Appends directives and overdue commitments, in a fence; nothing if there are none.
-pub(crate) fn inject(prompt: &mut String, directives: &[&Directive], commitments: &CommitmentSet, of: Option<&PeerId>) {
+/// The block of a prompt with directives and overdue commitments, within `room` characters; empty if there are none.
+pub(crate) fn advice(
+    directives: &[&Directive],
+    commitments: &CommitmentSet,
+    of: Option<&PeerId>,
+    room: usize,
+) -> Injected {
     let is_told = |overdue: &&Commitment| {
         overdue.status == CommitmentStatus::Overdue && of.is_none_or(|peer| overdue.peer == *peer)
     };
-    let mut lines = String::new();
-    for Directive { key, text, peer, .. } in directives {
+    let shown = directives.iter().map(|Directive { key, text, peer, .. }| {
         let about = peer.as_ref().map(|peer| format!(" ({peer})")).unwrap_or_default();
-        // Writing to a string cannot fail.
-        writeln!(lines, "- {key}{about}: {text}").ok();
-    }
+        Line { text: format!("- {key}{about}: {text}"), peer: peer.clone() }
+    });
+    let mut lines: Vec<Line> = shown.collect();
     let told: Vec<&Commitment> = commitments.open().filter(is_told).collect();
-    let most = lines.len().saturating_add(MAX_TOLD_BYTES);
+    let mut bytes = 0_usize;
     for Commitment { key, text, by, peer, due_at, .. } in told.iter().skip(told.len().saturating_sub(MAX_TOLD)) {
         let side = match by {
             Promiser::Agent => format!("promised to {peer}"),
             Promiser::Peer => format!("promised by {peer}"),
         };
-        let line = format!("- {key}: overdue since {due_at}, {side}: {text}\n");
-        if lines.len().saturating_add(line.len()) > most {
+        let text = format!("- {key}: overdue since {due_at}, {side}: {text}");
+        bytes = bytes.saturating_add(text.len()).saturating_add(1);
+        if bytes > MAX_TOLD_BYTES {
             break;
         }
-        lines.push_str(&line);
+        lines.push(Line { text, peer: Some(peer.clone()) });
     }
-    if !lines.is_empty() {
-        prompt.push_str(HEADING);
-        prompt.push_str(&fenced("cortex", "cortex", lines.trim_end()));
-        prompt.push('\n');
-    }
+    block(HEADING, lines, room)
 }

@@ -4,7 +4,7 @@
 //! Architecture invariant: a reflector builds the prompt and reads the reply, and a model answers; neither is trusted, and neither
 //! can exceed the limits here. With any proposal, a peer's trust moves by at most `max_trust_delta` in a cycle, only peers that
 //! were shown are judged, beliefs are bounded in number, length and time, and a reply that breaks the form changes nothing.
-//! Commitments and directives are bounded in the same way, and neither acts: they are shown and told. The
+//! Commitments and directives are bounded in the same way, and neither acts: they are shown and told ([`Cortex::news`]). The
 //! cortex never sees a conversation: it is given counts, and the summaries of the ledger. `info_score` is the ledger's alone.
 //!
 //! A cycle is one batch: assessments, beliefs and the record of the cycle are all there after a crash, or none. Observing appends to
@@ -23,7 +23,9 @@ mod counsel;
 mod cycle;
 mod directive;
 mod guidance;
+mod injected;
 mod name;
+mod news;
 mod notice;
 mod record;
 mod reflector;
@@ -43,7 +45,9 @@ pub use cortex::{Cortex, CortexParts};
 pub use counsel::{ConsultationFacts, Verdict};
 pub use cycle::{AfterAssess, AfterReflect, ReflectOutcome};
 pub use directive::Directive;
+pub use injected::Injected;
 pub use name::{InvalidReflectorName, ReflectorName};
+pub use news::CortexNews;
 pub use notice::{CortexNotice, CortexSignal};
 pub use record::{
     AssessedPeer, CycleOutcome, GuidanceRecord, ReflectionRecord, SkipCode, SoulDrift, TokenUse, UsedReflector,

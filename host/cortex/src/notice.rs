@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, StoreError, Table};
 
 use crate::activity::agent_key;
+use crate::belief::names;
 use crate::commitment::Commitment;
 
 /// Signals that are kept, the newest.
@@ -43,6 +44,18 @@ pub enum CortexNotice {
         /// Time until which it had to be kept.
         due_at: Timestamp,
     },
+    /// A reflection gave a new directive, after activity of others.
+    Directive {
+        /// The key of the directive.
+        key: String,
+        /// The peer that it is about, if it is about one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        peer: Option<PeerId>,
+        /// The advice; text of a model.
+        text: String,
+        /// The cycle that gave it.
+        cycle: u64,
+    },
     /// A reflection finds that the agent drifts from `SOUL.md`.
     SoulDrift {
         /// The finding; text of a model.
@@ -61,12 +74,12 @@ impl From<Commitment> for CortexNotice {
 impl CortexNotice {
     /// Whether it is about a peer, or names it.
     pub(crate) fn concerns(&self, peer: &PeerId) -> bool {
-        match self {
-            Self::CommitmentOverdue { key, peer: of, text, .. } => {
-                of == peer || crate::belief::names(key, peer) || crate::belief::names(text, peer)
-            }
-            Self::SoulDrift { finding, .. } => crate::belief::names(finding, peer),
-        }
+        let (key, of, text) = match self {
+            Self::CommitmentOverdue { key, peer, text, .. } => (key.as_str(), Some(peer), text),
+            Self::Directive { key, peer, text, .. } => (key.as_str(), peer.as_ref(), text),
+            Self::SoulDrift { finding, .. } => ("", None, finding),
+        };
+        of == Some(peer) || names(key, peer) || names(text, peer)
     }
 }
 
@@ -89,6 +102,12 @@ pub(crate) fn stage(
 /// The latest signals, the newest first.
 pub(crate) fn latest(store: &Store, agent: &AgentName, limit: usize) -> Result<Vec<CortexSignal>, StoreError> {
     let scan = Scan::prefix(agent_key(agent, b"n")).newest_first().limit(limit);
+    Ok(store.scan(Table::Reflections, &scan)?.into_iter().map(|(_, signal)| signal).collect())
+}
+
+/// The signals after the number `after`, in order.
+pub(crate) fn since(store: &Store, agent: &AgentName, after: u64) -> Result<Vec<CortexSignal>, StoreError> {
+    let scan = Scan::prefix(agent_key(agent, b"n")).after(key(agent, after));
     Ok(store.scan(Table::Reflections, &scan)?.into_iter().map(|(_, signal)| signal).collect())
 }
 

@@ -5,6 +5,7 @@ mod days;
 mod guidance;
 mod hostile;
 mod life;
+mod news;
 mod plan;
 mod simulation;
 mod speed;
@@ -88,10 +89,12 @@ impl Home {
         self.ledger.report(&agent(), &peer(id)).unwrap().summary.trust
     }
 
+    /// A system prompt with the beliefs, without the fence around them.
     fn injected(&self) -> String {
-        let mut prompt = String::from("You are an agent.");
-        self.cortex.inject(&mut prompt);
-        prompt
+        let text = self.cortex.inject(None, 20_000).text;
+        let is_fence = |line: &&str| line.starts_with("<untrusted-") || line.starts_with("</untrusted-");
+        let lines: String = text.split_inclusive('\n').filter(|line| !is_fence(line)).collect();
+        format!("You are an agent.{lines}")
     }
 }
 

@@ -46,6 +46,19 @@ impl Ledger {
         Ok(note)
     }
 
+    /// Notes that a peer was forgotten of which only others knew, such as a conversation of a version whose ledger missed its messages.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn note_forgotten(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+        let (at, peer_hash) = (self.clock().now(), hash(agent, peer));
+        let note = ForgottenPeer { at, peer_hash, interactions: 0, assessments: 0 };
+        let mut batch = Batch::new();
+        batch.put(Table::Peers, keys::forgotten(agent, at, self.unused_number()?), &note)?;
+        self.store().commit(batch).await?;
+        Ok(note)
+    }
+
     /// Goes on deleting the entries of peers whose forgetting an earlier host left unfinished, and returns their number.
     ///
     /// # Errors

@@ -63,6 +63,23 @@ pub struct Recorded {
     pub interactions: u64,
 }
 
+/// Interactions in a batch that is not committed yet. Their peer stays locked until this is dropped: keep it until the batch is
+/// committed, in the task that commits.
+#[must_use = "keep it until the batch is committed"]
+#[derive(Debug)]
+pub struct StagedInteractions {
+    recorded: Recorded,
+    guards: KeyGuards,
+}
+
+impl StagedInteractions {
+    /// The effect of the commit.
+    #[must_use]
+    pub fn recorded(&self) -> Recorded {
+        self.recorded
+    }
+}
+
 impl Ledger {
     /// Opens the ledger. Nothing is read.
     #[must_use]
@@ -88,6 +105,25 @@ impl Ledger {
         peer: &PeerId,
         interactions: Vec<NewInteraction>,
     ) -> Result<Recorded, Refusal> {
+        let mut batch = Batch::new();
+        let StagedInteractions { recorded, guards } =
+            self.stage_interactions(&mut batch, agent, peer, interactions).await?;
+        self.commit_holding(batch, guards).await?;
+        Ok(recorded)
+    }
+
+    /// Puts interactions with a peer into `batch`, in order, to be committed together with other changes: they are recorded exactly if
+    /// those are. An unknown peer becomes known.
+    ///
+    /// # Errors
+    /// As [`Ledger::record`].
+    pub async fn stage_interactions(
+        &self,
+        batch: &mut Batch,
+        agent: &AgentName,
+        peer: &PeerId,
+        interactions: Vec<NewInteraction>,
+    ) -> Result<StagedInteractions, Refusal> {
         if interactions.is_empty() || interactions.len() > MAX_RECORDED {
             let reason = format!("{} interactions at a time: use 1 to {MAX_RECORDED}", interactions.len());
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
@@ -101,7 +137,6 @@ impl Ledger {
             Some(head) => head,
             None => PeerHead::new(self.unused_number()?, now),
         };
-        let mut batch = Batch::new();
         for NewInteraction { direction, channel, summary } in interactions {
             let sequence = head.interactions();
             let interaction =
@@ -113,8 +148,8 @@ impl Ledger {
             head.count(direction, now);
         }
         batch.put(Table::Peers, key, &head)?;
-        self.commit_holding(batch, guards).await?;
-        Ok(Recorded { is_new, interactions: head.interactions() })
+        let recorded = Recorded { is_new, interactions: head.interactions() };
+        Ok(StagedInteractions { recorded, guards })
     }
 
     /// Whether the agent knows this peer.
@@ -159,7 +194,7 @@ impl Ledger {
     }
 
     /// A number without entries, also of a forgotten peer whose entries are still being deleted.
-    fn unused_number(&self) -> Result<u64, StoreError> {
+    pub(crate) fn unused_number(&self) -> Result<u64, StoreError> {
         loop {
             let number = self.inner.parts.random.next_u64();
             let one = Scan::prefix(number.to_be_bytes()).limit(1);

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
+use tests::binary::Signal;
 
 use super::world::{World, call, says};
 
@@ -57,5 +58,41 @@ fn files_of_peers_are_answered_once_and_are_never_the_owners() {
     assert!(!runs.to_string().contains("wipe it"), "{runs:#}");
     let (_, listed) = world.motor.ask("/v1/conversations", None, &[]).unwrap();
     assert_eq!((&listed[0]["channel"], &listed[0]["peer"]), (&json!("directory"), &json!("mai")), "{listed:#}");
+    serving.kill();
+}
+
+#[test]
+fn a_reply_that_cannot_be_written_survives_a_kill_and_a_stop_and_is_written_once() {
+    let world = World::new(|asked| says(&format!("You said {}", asked.last())));
+    let place = tempfile::tempdir().unwrap();
+    let (inbox, outbox) = (place.path().join("inbox/mai"), place.path().join("outbox/mai"));
+    fs::create_dir_all(&inbox).unwrap();
+    let write = |name: &str, text: &str| {
+        fs::write(inbox.join("draft"), text).unwrap();
+        fs::rename(inbox.join("draft"), inbox.join(name)).unwrap();
+    };
+    world.motor.configure(&format!("[channels.directory]\npath = \"{}\"\n", place.path().display()));
+    // A file is in the place of the directory.
+    fs::write(place.path().join("outbox"), "").unwrap();
+    write("1.txt", "one");
+    let serving = world.serve();
+    serving.wait_for_words("replies wait in the outbox");
+    serving.kill();
+    let serving = world.serve();
+    serving.wait_for_words("replies wait in the outbox");
+    serving.signal(Signal::TERM);
+    serving.wait().succeeded();
+    let serving = world.serve();
+    serving.wait_for_words("replies wait in the outbox");
+    write("2.txt", "two");
+    fs::remove_file(place.path().join("outbox")).unwrap();
+    assert_eq!(replies(&outbox, 2), ["You said one", "You said two"]);
+    // By now the first is claimed: once it was taken away, it is not written again.
+    let first = fs::read_dir(&outbox).unwrap().map(|entry| entry.unwrap().path()).min().unwrap();
+    fs::remove_file(first).unwrap();
+    serving.kill();
+    let serving = world.serve();
+    write("3.txt", "three");
+    assert_eq!(replies(&outbox, 2), ["You said two", "You said three"]);
     serving.kill();
 }

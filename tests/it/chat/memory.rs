@@ -71,12 +71,15 @@ fn a_memory_of_web_content_taints_the_conversation_that_recalls_it() {
         world.send("remember");
         chat.until("said", "It is done.");
         let (_, memories) = world.motor.ask("/v1/memories", None, &[]).unwrap();
-        let sources = if reads { json!([places.page.address().to_string()]) } else { json!(null) };
-        assert_eq!(memories[0]["sources"], sources, "{memories:#}");
+        let mut sources = places.sources(reads);
+        let of_run = format!("run:{}", world.motor.only_run());
+        sources.push(of_run.clone());
+        assert_eq!(memories[0]["sources"], json!(sources), "{memories:#}");
+        assert_eq!(world.motor.json(&["memory", "list", "--source", &of_run]), memories);
         // Another conversation, which has seen nothing of the page.
         world.send_on("work", "recall");
         world.follow_on("work").until("said", "It is done.");
-        places.post(&world, "work", reads);
+        places.post(&world, "work", &places.sources(reads));
         let page = places.page.address().to_string();
         let forgotten = world.motor.run_as_owner(&["memory", "forget", "--source", &page], "").succeeded();
         assert_eq!(forgotten.stdout, if reads { "forgotten: 1 memory\n" } else { "forgotten: 0 memories\n" });

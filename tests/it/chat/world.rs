@@ -20,6 +20,11 @@ impl Asked<'_> {
         text(&self.messages()[0]).starts_with("You keep the summary of a conversation")
     }
 
+    /// Whether it is of a reflection of the cortex.
+    pub(crate) fn is_reflection(&self) -> bool {
+        text(&self.messages()[0]).starts_with("You are the reflective cortex")
+    }
+
     fn messages(&self) -> &[Value] {
         self.0["messages"].as_array().unwrap()
     }
@@ -37,6 +42,11 @@ impl Asked<'_> {
     /// The text of the last message of that author.
     pub(crate) fn last_of(&self, role: &str) -> &str {
         text(self.messages().iter().rfind(|message| message["role"] == role).unwrap())
+    }
+
+    /// The number of replies before it.
+    pub(crate) fn replies(&self) -> usize {
+        self.messages().iter().filter(|message| message["role"] == "assistant").count()
     }
 
     /// Whether the last message is the host's note of a signal.

@@ -58,6 +58,29 @@ fn without_activity_no_token_is_spent() {
 }
 
 #[test]
+fn the_turns_of_a_conversation_are_activity() {
+    let mind = Mind::new();
+    let serving = mind.motor.start(&["serve"]);
+    serving.wait_for_words("listening");
+    let call = |name: &str, arguments: serde_json::Value| {
+        let call = json!({ "name": name, "arguments": arguments });
+        mind.next(json!({ "tool_calls": [call], "usage": { "input": 30, "output": 4 } }));
+    };
+    call("core_say", json!({ "text": "at once" }));
+    call("core_task", json!({ "runId": "run_0", "action": "status" }));
+    mind.next(json!({ "text": "there is none", "usage": { "input": 30, "output": 4 } }));
+    mind.motor.run_as_owner(&["chat"], "how is my run?\n").succeeded();
+    let is_seen = |status: &serde_json::Value| status["activity"]["modelReplies"] == 3;
+    let activity = mind.motor.wait_for(&["cortex", "status"], is_seen)["activity"].clone();
+    assert_eq!(
+        (&activity["tokens"], &activity["toolCalls"], &activity["toolFailures"]),
+        (&json!(102), &json!(2), &json!(1))
+    );
+    assert_eq!((&activity["interactions"], &activity["runs"]), (&json!(0), &json!(0)), "the owner is no peer");
+    assert_eq!(mind.history().len(), 0);
+}
+
+#[test]
 fn a_run_that_ended_is_activity() {
     let mind = Mind::new();
     let serving = mind.motor.start(&["serve"]);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agent::config::LoadedConfig;
 use agent::{CortexEvent, Home, Host, HostOptions, ReflectRequest};
 use base::{AgentName, Random, SystemClock};
-use cortex::Observation;
+use cortex::{Injected, Observation};
 use ledger::{ChannelName, Direction, NewInteraction, PeerId};
 use tests::block_on;
 
@@ -49,15 +49,11 @@ fn beliefs_reach_the_prompt_while_the_cortex_is_on_and_events_are_heard() {
     block_on(async {
         let host = open(&mind).await;
         let (reflections, main, other) = (&host.reflections, AgentName::default(), AgentName::parse("other").unwrap());
-        let injected = |agent: &AgentName| {
-            let mut prompt = String::from("You are an agent.");
-            reflections.inject(agent, &mut prompt);
-            prompt
-        };
+        let injected = |agent: &AgentName| reflections.inject(agent, None, 20_000);
         let mut events = reflections.events();
         reflections.record(&main, &peer("mai"), vec![message("hello"), message("again")]).await.unwrap();
         assert_eq!(reflections.status(&main).await.unwrap().activity.interactions, 2);
-        assert_eq!(injected(&main), "You are an agent.");
+        assert_eq!(injected(&main), Injected::default());
         mind.replies({
             let mut reply = believing("mai", "mai-is-polite", "Mai is polite", "r");
             reply["assessments"] = trusting("mai", 1)["assessments"].clone();
@@ -66,19 +62,26 @@ fn beliefs_reach_the_prompt_while_the_cortex_is_on_and_events_are_heard() {
         // Seen without being named: there was activity.
         let reply = reflections.reflect(ReflectRequest::default()).await.unwrap();
         assert_eq!(reply.record.peers_shown, 1);
-        let block = "\n\n## Cortex Beliefs\n\n- mai-is-polite (mai): Mai is polite\n";
-        assert_eq!(injected(&main), format!("You are an agent.{block}"));
-        assert_eq!(injected(&other), "You are an agent.");
+        let Injected { text, sources } = injected(&main);
+        let lines: Vec<&str> = text.lines().collect();
+        let ["", "", "## Cortex Beliefs", "", begin, "- mai-is-polite (mai): Mai is polite", end] = lines[..] else {
+            panic!("{text}")
+        };
+        assert!(begin.starts_with("<untrusted-") && end.starts_with("</untrusted-"), "{text}");
+        assert_eq!(sources.into_iter().collect::<Vec<_>>(), ["peer:mai"]);
+        assert_eq!(injected(&other), Injected::default());
+        assert_eq!(reflections.inject(&main, Some(&peer("mai")), 20_000).text, text);
+        assert_eq!(reflections.inject(&main, Some(&peer("ben")), 20_000), Injected::default());
         let Ok(CortexEvent::AfterAssess(agent, assessed)) = events.try_recv() else { panic!("no event") };
         assert_eq!((agent, assessed.trust, assessed.peer_id), (main.clone(), 1, peer("mai")));
         let Ok(CortexEvent::AfterReflect(_, reflected)) = events.try_recv() else { panic!("no event") };
         assert_eq!((reflected.cycle, reflected.beliefs_added), (1, vec!["mai-is-polite".to_owned()]));
 
         reflections.switch(&main, false).await.unwrap();
-        assert_eq!((injected(&main), reflections.beliefs(&main).await.unwrap().len()), ("You are an agent.".into(), 1));
+        assert_eq!((injected(&main).text, reflections.beliefs(&main).await.unwrap().len()), (String::new(), 1));
         assert!(reflections.offers_assess_peer(&main).await && !reflections.offers_assess_peer(&other).await);
         reflections.switch(&main, true).await.unwrap();
-        assert!(injected(&main).ends_with(block));
+        assert_eq!(injected(&main).text, text);
         host.shutdown().await;
     });
 }
@@ -105,10 +108,10 @@ fn observing_and_injecting_take_microseconds() {
             reflections.observe(&main, observation);
             observed.push(began.elapsed());
         }
-        let (mut injected, mut prompt) = (Vec::new(), String::new());
+        let mut injected = Vec::new();
         for _ in 0..1_000 {
             let began = Instant::now();
-            reflections.inject(&main, &mut prompt);
+            assert_eq!(reflections.inject(&main, None, 20_000), Injected::default());
             injected.push(began.elapsed());
         }
         // Ten times the limits that the benchmarks have: the machine of a test is busy.

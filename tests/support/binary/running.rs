@@ -162,7 +162,15 @@ impl Running {
     /// # Panics
     /// If it does not come.
     pub fn wait_for_words(&self, words: &str) -> String {
-        self.stderr.wait_for(words, &self.said)
+        self.stderr.wait_for(words, 1, &self.said)
+    }
+
+    /// Waits until that many lines on stderr have these words, and returns the last of them.
+    ///
+    /// # Panics
+    /// If they do not come.
+    pub fn wait_for_lines(&self, words: &str, count: usize) -> String {
+        self.stderr.wait_for(words, count, &self.said)
     }
 
     /// Waits for a line on stdout that has these words.
@@ -170,7 +178,7 @@ impl Running {
     /// # Panics
     /// If it does not come.
     pub fn wait_for_output(&self, words: &str) -> String {
-        self.stdout.wait_for(words, &self.said)
+        self.stdout.wait_for(words, 1, &self.said)
     }
 
     /// The run that it has started, as soon as it says so.
@@ -245,8 +253,11 @@ impl Sink {
         self.text()
     }
 
-    fn wait_for(&self, words: &str, said: &str) -> String {
-        let has = |lines: &Vec<String>| lines.iter().find(|line| line.contains(words)).cloned();
+    /// The line with these words that comes as the `count`th.
+    fn wait_for(&self, words: &str, count: usize, said: &str) -> String {
+        let has = |lines: &Vec<String>| {
+            lines.iter().filter(|line| line.contains(words)).nth(count.saturating_sub(1)).cloned()
+        };
         let line = wait_until(&self.lines, has, |lines| panic!("`motor {said}` does not say {words:?}: {lines:?}"));
         line.trim_end().to_owned()
     }

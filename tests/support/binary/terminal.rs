@@ -133,6 +133,17 @@ impl AtTerminal {
         shown
     }
 
+    /// Waits until these words are anywhere on the screen, for those whose order is open.
+    ///
+    /// # Panics
+    /// If they do not come.
+    pub fn shows(&self, words: &str) {
+        let has = |screen: &Vec<u8>| memchr::memmem::find(screen, words.as_bytes()).map(drop);
+        wait_until(&self.screen, has, |screen| {
+            panic!("{words:?} is not on the screen: {}", String::from_utf8_lossy(screen))
+        });
+    }
+
     /// Types a line.
     ///
     /// # Panics

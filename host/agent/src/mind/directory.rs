@@ -119,6 +119,10 @@ impl Channel for Directory {
         let written = blocking(move || Ok::<_, Refusal>(replace_file(&directory, &name, text.as_bytes()))).await?;
         written.map_err(|error| Refusal::new(RefusalCode::TryLater, format!("a reply cannot be written: {error}")))
     }
+
+    fn repeats_safely(&self) -> bool {
+        true
+    }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Refusal {

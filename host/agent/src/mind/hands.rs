@@ -1,25 +1,44 @@
-//! Cognition acts by runs. A run that it starts is a model's, also in the owner's conversation: energy binds it, and it gets
-//! no more than any model's run. Only an answer carries the owner's authority, which cognition holds for the turn of their message.
+//! Cognition acts by runs. A run or program that it starts is a model's, also in the owner's conversation: energy binds it, and it gets
+//! no more than any model's. Only an answer carries the owner's authority, which cognition holds for the turn of their message.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use base::{AgentName, Refusal, RunId};
-use cognition::{AskedBy, Consolidation, Delegation, Hands, RunAnswer, RunDecision, RunView, SensedSignals};
+use base::text::cut;
+use base::{AgentName, Refusal, RefusalCode, RunId};
+use cognition::{
+    AskedBy, Consolidation, Delegation, Hands, PeerJudgement, RunAnswer, RunDecision, RunView, SensedSignals, SkillView,
+};
 use grants::RunConsent;
+use ledger::{Assessment, AssessmentSource, Ledger, NewAssessment, PeerId, PeerReport, PeerSummary, TrustChange};
 use motor::{Approval, ApprovalItem, RunRecord, Scope, ShownField, ValueOrigin, Waiting};
 use neurons::NeuronStatus;
-use serde_json::json;
+use runtime::Language;
+use serde_json::{Value, json};
+use skills::SkillStatus;
+use store::blocking;
 
-use crate::Runs;
-use crate::api::{ActRequest, Caller};
+use crate::api::skills::{ReviewRequest, ShowSkillRequest};
+use crate::api::{ActRequest, Caller, ExecuteRequest, Tier};
 use crate::neuron::{Neurons, consolidate};
+use crate::reflection::Reflections;
 use crate::task::{ApproveTask, RespondRequest, RetryTask};
+use crate::{Credentials, Programs, Runs, Skills};
 
-/// Acts by the runs of a home.
-pub(super) struct RunHands {
+/// Characters of a program's value, or of the sentence of its error, for the model of a conversation.
+const MAX_OUTPUT: usize = 4_000;
+/// Characters of a program's console output.
+const MAX_CONSOLE: usize = 1_500;
+
+/// Acts by the runs of a home, and through the same capabilities as other callers of the host.
+pub(crate) struct RunHands {
     pub runs: Arc<Runs>,
     pub neurons: Neurons,
+    pub skills: Skills,
+    pub programs: Programs,
+    pub credentials: Credentials,
+    pub ledger: Ledger,
+    pub reflections: Reflections,
 }
 
 #[async_trait]
@@ -77,7 +96,7 @@ impl Hands for RunHands {
         self.runs.motor.key_of(run)
     }
 
-    async fn consolidate(&self, consolidation: Consolidation) -> Result<serde_json::Value, Refusal> {
+    async fn consolidate(&self, consolidation: Consolidation) -> Result<Value, Refusal> {
         let neuron = consolidate(&self.neurons, consolidation).await?;
         let next = match neuron.status {
             NeuronStatus::Quarantined => "it passed its quarantine; the owner decides with `motor neuron approve`",
@@ -97,6 +116,99 @@ impl Hands for RunHands {
         );
         Ok(SensedSignals { report: shown.collect(), sources })
     }
+
+    async fn execute(&self, agent: &AgentName, code: String) -> Result<Value, Refusal> {
+        let request = ExecuteRequest {
+            code,
+            language: Language::JavaScript,
+            purpose: None,
+            tier: Tier::Isolated,
+            timeout_ms: None,
+            guard: None,
+            agent: agent.clone(),
+            seed: None,
+        };
+        let reply = self.programs.execute(request, Caller::Model).await?;
+        let (output, console) = (cut(&reply.output, MAX_OUTPUT), cut(&reply.console, MAX_CONSOLE));
+        Ok(json!({
+            "ok": reply.ok,
+            "error": reply.error_code,
+            "line": reply.line,
+            "isCut": reply.truncated || output != reply.output,
+            "output": output,
+            "isConsoleCut": reply.console_truncated || console != reply.console,
+            "console": console,
+        }))
+    }
+
+    async fn skills(&self) -> Result<Value, Refusal> {
+        let listed = self.skills.list().await?;
+        let shown = listed.into_iter().filter_map(|skill| {
+            let (name, status) = (skill.name?, skill.status);
+            // The words of an author whom the owner has not approved are in no list.
+            let description = (status == SkillStatus::Approved).then_some(skill.description);
+            Some(json!({ "name": name, "status": status, "description": description }))
+        });
+        Ok(shown.collect())
+    }
+
+    async fn show_skill(&self, skill: String, file: Option<String>) -> Result<SkillView, Refusal> {
+        let shown = self.skills.show(ShowSkillRequest { skill, file }).await?;
+        let sources = skill_sources(shown.name.as_str(), shown.status);
+        Ok(SkillView { report: serde_json::to_value(shown).map_err(unwritable)?, sources })
+    }
+
+    async fn review_skill(&self, agent: &AgentName, skill: String) -> Result<SkillView, Refusal> {
+        let request = ReviewRequest { skill, advisory: false };
+        let review = self.skills.review(request, agent, Caller::Model).await?.review;
+        let sources = skill_sources(review.name.as_str(), review.status);
+        let mut report = serde_json::to_value(review).map_err(unwritable)?;
+        if let Some(fields) = report.as_object_mut() {
+            // They would leave no room for the facts.
+            fields.retain(|name, _| name != "text" && name != "files");
+        }
+        Ok(SkillView { report, sources })
+    }
+
+    async fn credentials(&self) -> Result<Value, Refusal> {
+        let listed = self.credentials.list().await?;
+        // One that waits for the owner can be granted to no run.
+        let shown = listed.into_iter().filter(|credential| credential.pending.is_none()).map(
+            |credential| json!({ "name": credential.name, "domains": credential.domains, "skill": credential.skill }),
+        );
+        Ok(
+            json!({ "credentials": shown.collect::<Value>(), "toAdd": "the owner runs `motor credential set NAME --domain DOMAIN`" }),
+        )
+    }
+
+    async fn peers(&self, agent: &AgentName, after: Option<PeerId>, limit: usize) -> Result<Vec<PeerSummary>, Refusal> {
+        let (ledger, agent) = (self.ledger.clone(), agent.clone());
+        blocking(move || Ok(ledger.list(&agent, after.as_ref(), limit)?)).await
+    }
+
+    async fn peer(&self, agent: &AgentName, peer: PeerId) -> Result<PeerReport, Refusal> {
+        let (ledger, agent) = (self.ledger.clone(), agent.clone());
+        blocking(move || ledger.report(&agent, &peer)).await
+    }
+
+    async fn offers_assess_peer(&self, agent: &AgentName) -> bool {
+        self.reflections.offers_assess_peer(agent).await
+    }
+
+    async fn assess_peer(&self, judgement: PeerJudgement) -> Result<Assessment, Refusal> {
+        let PeerJudgement { agent, peer, trust, rationale } = judgement;
+        let (trust, source) = (TrustChange::Set(trust), AssessmentSource::Agent);
+        self.reflections.assess_peer(&agent, NewAssessment { peer, trust, rationale, source }).await
+    }
+}
+
+/// The text of a skill that the owner has not approved may come from anywhere.
+fn skill_sources(name: &str, status: SkillStatus) -> Vec<String> {
+    if status == SkillStatus::Approved { Vec::new() } else { vec![format!("skill:{name}")] }
+}
+
+fn unwritable(error: serde_json::Error) -> Refusal {
+    Refusal::new(RefusalCode::Failed, error.to_string())
 }
 
 fn view(record: RunRecord) -> RunView {

@@ -1,10 +1,9 @@
-//! Commitments, directives and `SOUL.md` of agents (SPEC CX-10), for the surfaces and the main loop.
+//! Commitments, directives and `SOUL.md` of agents (SPEC CX-10), for the surfaces.
 
 use std::path::{Path, PathBuf};
 
 use base::{AgentName, Refusal};
 use cortex::{Commitment, CortexSignal, Directive};
-use ledger::PeerId;
 use store::{Links, blocking};
 
 use super::Reflections;
@@ -93,16 +92,6 @@ impl Reflections {
     /// If the store cannot be read.
     pub fn signals(&self, agent: &AgentName, limit: usize) -> Result<Vec<CortexSignal>, Refusal> {
         Ok(self.read(agent)?.signals(limit.min(MAX_LISTED_SIGNALS))?)
-    }
-
-    /// Appends the directives and overdue commitments of an agent to its system prompt, fenced as advice: all of them, or those about
-    /// a peer. Nothing while its cortex is off.
-    pub fn advise(&self, agent: &AgentName, of: Option<&PeerId>, prompt: &mut String) {
-        match self.read(agent) {
-            Ok(cortex) if cortex.config().enabled => cortex.advise(prompt, of),
-            Ok(_) => {}
-            Err(refusal) => tracing::warn!(%agent, %refusal, "the advice of the cortex cannot be read"),
-        }
     }
 
     /// Tells the commitments that have become overdue.

@@ -1,10 +1,10 @@
-//! Forgetting a peer, in the ledger and in the cortex of its agent.
+//! Forgetting a peer, in its conversations, in the ledger and in the cortex of its agent.
 //!
 //! A mark is durable before the first step and goes with the last one. A host that starts and finds a mark removes the peer from
 //! beliefs and history, so a crash between the steps leaves no belief about a forgotten peer. If the crash was before the ledger
 //! forgot the peer, the ledger still knows it, and the owner, who had no answer, asks again.
 
-use base::{AgentName, Refusal};
+use base::{AgentName, Refusal, RefusalCode};
 use ledger::{ForgottenPeer, PeerId};
 use store::{Batch, Scan, Table, broke_off};
 
@@ -14,27 +14,41 @@ use super::Reflections;
 const FORGETTING: &str = "cortex/forget/";
 
 impl Reflections {
-    /// Deletes everything about a peer. It waits for a cycle under way, which may know the peer.
+    /// Deletes everything about a peer, after `deleting`, which forgets it in conversations and in the ledger. It waits for a cycle under
+    /// way, which may know the peer.
     ///
     /// # Errors
-    /// `not_found` if the peer is unknown, or if the store fails: the next host ends it then.
-    pub async fn forget(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+    /// As `deleting`, or if the store fails: the next host ends it then.
+    pub async fn forget(
+        &self,
+        agent: &AgentName,
+        peer: &PeerId,
+        deleting: impl Future<Output = Result<ForgottenPeer, Refusal>> + Send + 'static,
+    ) -> Result<ForgottenPeer, Refusal> {
         // In its own task: a client that goes away does not leave it to the next start.
         let (reflections, agent, peer) = (self.clone(), agent.clone(), peer.clone());
-        let forgetting = tokio::spawn(async move { reflections.forget_marked(&agent, &peer).await });
+        let forgetting = tokio::spawn(async move { reflections.forget_marked(&agent, &peer, deleting).await });
         forgetting.await.unwrap_or_else(|error| Err(broke_off(&error)))
     }
 
-    async fn forget_marked(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
-        let inner = &*self.0;
-        if !inner.ledger.knows(agent, peer)? {
-            return inner.ledger.forget(agent, peer).await;
-        }
+    async fn forget_marked(
+        &self,
+        agent: &AgentName,
+        peer: &PeerId,
+        deleting: impl Future<Output = Result<ForgottenPeer, Refusal>> + Send,
+    ) -> Result<ForgottenPeer, Refusal> {
+        let store = &self.0.store;
+        let was_marked = store.get::<bool>(Table::Meta, key(agent, peer))?.is_some();
         let mut mark = Batch::new();
         mark.put(Table::Meta, key(agent, peer), &true)?;
-        inner.store.commit(mark).await?;
-        let forgotten = inner.ledger.forget(agent, peer).await;
-        self.forget_beliefs(agent, peer).await?;
+        store.commit(mark).await?;
+        let forgotten = deleting.await;
+        let is_unknown = forgotten.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::NotFound);
+        if is_unknown && !was_marked {
+            self.unmark(agent, peer).await?;
+        } else {
+            self.forget_beliefs(agent, peer).await?;
+        }
         forgotten
     }
 
@@ -43,6 +57,10 @@ impl Reflections {
         // The open one, so that no other has the beliefs in memory.
         let cortex = self.cortex(agent).or_else(|_| self.read(agent))?;
         cortex.forget(peer).await?;
+        self.unmark(agent, peer).await
+    }
+
+    async fn unmark(&self, agent: &AgentName, peer: &PeerId) -> Result<(), Refusal> {
         let mut batch = Batch::new();
         batch.delete(Table::Meta, key(agent, peer));
         Ok(self.0.store.commit(batch).await?)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::AgentName;
+use cognition::Cognition;
 use energy::Activity;
 use parking_lot::Mutex;
 use tokio_util::sync::DropGuard;
@@ -18,24 +19,25 @@ use super::Reflections;
 const PAUSE: Duration = Duration::from_secs(10);
 
 impl Reflections {
-    /// Begins to reflect. For a host that resumes its runs; only the first call counts.
-    pub(crate) fn begin(&self) {
+    /// Begins to reflect, and to give news to these conversations. For a host that resumes its runs; only the first call counts.
+    pub(crate) fn begin(&self, cognition: &Cognition) {
         // A closed tracker has its scheduler, or the host is shutting down.
         if !self.0.stays || !self.0.tasks.close() {
             return;
         }
-        let reflections = self.clone();
+        let (reflections, cognition) = (self.clone(), cognition.clone());
         self.0.tasks.spawn(async move {
             let closing = reflections.0.closing.clone();
-            closing.run_until_cancelled(reflections.schedule()).await;
+            closing.run_until_cancelled(reflections.schedule(&cognition)).await;
         });
     }
 
-    async fn schedule(&self) {
+    async fn schedule(&self, cognition: &Cognition) {
         let busy: Arc<Mutex<BTreeSet<AgentName>>> = Arc::default();
         loop {
             self.refresh().await;
             self.tell_overdue().await;
+            self.steer(cognition).await;
             for (agent, cortex) in self.open_cortexes() {
                 let triggers = cortex.due();
                 if triggers.is_empty() {

@@ -1,6 +1,8 @@
-//! Channels as one port: peers are peers, messages are received once, replies delivered at most once (SPEC COG-1).
+//! Channels as one port: peers are peers, messages are received once, and replies delivered once (SPEC COG-1).
 
 use std::time::Duration;
+
+use tokio::sync::Notify;
 
 use super::*;
 
@@ -8,28 +10,58 @@ use super::*;
 pub(super) struct Lines {
     name: ChannelName,
     inbound: Mutex<VecDeque<Inbound>>,
+    wrote: Notify,
     settled: Mutex<Vec<(String, bool)>>,
-    delivered: Mutex<Vec<Outbound>>,
+    pub(super) delivered: Mutex<Vec<Outbound>>,
     /// Deliveries that fail first.
-    fails: Mutex<usize>,
+    pub(super) fails: Mutex<usize>,
+    /// A peer that cannot be reached, and the tries of it.
+    pub(super) unreachable: Mutex<Option<(PeerId, usize)>>,
+    /// Time that a delivery takes.
+    pub(super) takes: Duration,
     /// Whether a delivery never ends.
-    hangs: bool,
+    pub(super) hangs: bool,
+    pub(super) repeats: bool,
 }
 
 impl Lines {
     pub(super) fn new(hangs: bool, fails: usize) -> Arc<Self> {
-        let (inbound, settled, delivered) = Default::default();
-        Arc::new(Self { name: ChannelName::chat(), inbound, settled, delivered, fails: Mutex::new(fails), hangs })
+        Self::with(|lines| (lines.hangs, lines.fails) = (hangs, Mutex::new(fails)))
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut Self)) -> Arc<Self> {
+        let (inbound, wrote, settled, delivered, fails, unreachable) = Default::default();
+        let (name, takes, hangs, repeats) = (ChannelName::chat(), Duration::ZERO, false, false);
+        let mut lines = Self { name, inbound, wrote, settled, delivered, fails, unreachable, takes, hangs, repeats };
+        change(&mut lines);
+        Arc::new(lines)
     }
 
     pub(super) fn write(&self, id: &str, text: &str) {
-        let (agent, sender) = (AgentName::default(), Sender::Peer(mallory()));
+        self.write_as(&mallory(), id, text);
+    }
+
+    pub(super) fn write_as(&self, peer: &PeerId, id: &str, text: &str) {
+        let (agent, sender) = (AgentName::default(), Sender::Peer(peer.clone()));
         let (id, receipt) = (id.to_owned(), format!("file {id}"));
         self.inbound.lock().push_back(Inbound { agent, sender, id, text: text.to_owned(), receipt });
+        self.wrote.notify_one();
     }
 
     pub(super) fn texts(&self) -> Vec<String> {
         self.delivered.lock().iter().map(|reply| reply.text.clone()).collect()
+    }
+
+    /// Waits until a message is settled, and forgets that it was.
+    pub(super) async fn until_settled(&self) {
+        self.until(|lines| !lines.settled.lock().is_empty()).await;
+        self.settled.lock().clear();
+    }
+
+    /// Forgets the messages: the next host receives them again.
+    pub(super) fn reset(&self) {
+        self.inbound.lock().clear();
+        self.settled.lock().clear();
     }
 
     pub(super) async fn until(&self, is_done: impl Fn(&Self) -> bool) {
@@ -50,7 +82,7 @@ impl Channel for Lines {
             if let Some(message) = self.inbound.lock().pop_front() {
                 return Ok(message);
             }
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            self.wrote.notified().await;
         }
     }
 
@@ -67,11 +99,20 @@ impl Channel for Lines {
                 return Err(Refusal::new(base::RefusalCode::TryLater, "not now"));
             }
         }
+        if let Some((_, tries)) = self.unreachable.lock().as_mut().filter(|(peer, _)| *peer == reply.peer) {
+            *tries += 1;
+            return Err(Refusal::new(base::RefusalCode::TryLater, "not there"));
+        }
+        tokio::time::sleep(self.takes).await;
         self.delivered.lock().push(reply.clone());
         if self.hangs {
             std::future::pending::<()>().await;
         }
         Ok(())
+    }
+
+    fn repeats_safely(&self) -> bool {
+        self.repeats
     }
 }
 
@@ -127,7 +168,18 @@ async fn a_reply_that_an_earlier_host_left_is_delivered_and_one_that_it_claimed_
         }
         let texts: Vec<String> = lines.texts().into_iter().filter(|text| text != "two").collect();
         assert_eq!(texts, expected);
-        next.shutdown().await;
+        stop(&next, hangs).await;
+    }
+}
+
+/// Ends a host. One with a delivery that never ends waits for it on the paused clock.
+pub(super) async fn stop(cognition: &Cognition, hangs: bool) {
+    if hangs {
+        tokio::time::pause();
+    }
+    cognition.shutdown().await;
+    if hangs {
+        tokio::time::resume();
     }
 }
 
@@ -141,7 +193,7 @@ async fn a_forgotten_peer_leaves_nothing_in_the_outbox() {
     lines.until(|lines| lines.texts().len() == 1).await;
     let id: String = home.store.get(Table::Conversations, record::name_key(&key(Some(mallory())))).unwrap().unwrap();
     assert!(home.store.get::<u64>(Table::Conversations, record::outbox_key(&id)).unwrap().is_some());
-    assert_eq!(cognition.forget(&AgentName::default(), &mallory()).await.unwrap(), 1);
+    assert_eq!(cognition.forget(&AgentName::default(), &mallory()).await.unwrap().interactions, 2);
     assert!(home.store.get::<u64>(Table::Conversations, record::outbox_key(&id)).unwrap().is_none());
     cognition.shutdown().await;
 }

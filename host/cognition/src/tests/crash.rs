@@ -1,5 +1,6 @@
-//! The end of the process at every write of the turns of a message, of a signal and of a peer: the next host goes on, and afterwards
-//! every entry is there once, as without a crash (SPEC COG-1, DUR-1).
+//! The end of the process at every write of the turns of a message, of a signal, of a note and of a peer: the next host goes on, and
+//! afterwards every entry is there once, as without a crash, and the ledger counts each message and each reply once (SPEC COG-1, DUR-1,
+//! LED-1).
 
 use std::collections::BTreeSet;
 
@@ -14,10 +15,12 @@ fn decide(request: &ChatRequest) -> ChatReply {
     let is_text = |message: &Message| matches!(message, Message::User { .. });
     let last = request.messages.iter().rposition(is_text).unwrap();
     let done = request.messages.iter().skip(last).filter(|message| matches!(message, Message::Tool { .. })).count();
-    let is_signal = matches!(&request.messages[last], Message::User { text } if text.contains("motor_result"));
+    let has = |words: &str| matches!(&request.messages[last], Message::User { text } if text.contains(words));
+    let (is_signal, is_note) = (has("motor_result"), has("] cortex: "));
     let is_peer = request.tools.iter().all(|tool| tool.name != "core_act");
     match (is_peer, is_signal, done) {
         (true, ..) => says("hello, stranger"),
+        _ if is_note => says("a promise is overdue"),
         (_, true, _) => says("it is done"),
         (_, _, 0) => calls("core_act", json!({ "task": "compute", "tools": ["code"] })),
         (_, _, 1) => calls("core_remember", json!({ "text": "the owner likes tea" })),
@@ -51,6 +54,14 @@ async fn play(home: &Home, cognition: &Cognition) -> Result<(), Refusal> {
         }
     };
     until_ended(cognition, None, told).await;
+    cognition.note(noted::news(1)).await?;
+    let noted = loop {
+        let event = follower.next().await?.unwrap();
+        if matches!(event.body, ChatEventBody::Noted { .. }) {
+            break event.id;
+        }
+    };
+    until_ended(cognition, None, noted).await;
     let accepted = cognition.accept(message(Sender::Peer(mallory()), "hello", Some("1"))).await?;
     until_ended(cognition, Some(mallory()), accepted.event).await;
     Ok(())
@@ -98,6 +109,8 @@ async fn played(crash: Option<(u64, bool)>) -> (Vec<Stored>, Vec<String>, u64) {
     let filter = MemoryFilter { limit: 10, ..MemoryFilter::default() };
     let memories = cognition.memories(&AgentName::default(), filter).await.unwrap();
     let memories = memories.into_iter().map(|memory| memory.text).collect();
+    let peer = cognition.inner.parts.ledger.report(&AgentName::default(), &mallory()).unwrap();
+    assert_eq!((peer.summary.incoming, peer.summary.outgoing, peer.recent_interactions.len()), (1, 1, 2), "{crash:?}");
     // Given again after a crash, it is the same command.
     let keys: BTreeSet<String> = home.script.acts.lock().iter().map(|act| act.key.clone()).collect();
     assert_eq!(keys.len(), 1, "{crash:?}");
@@ -117,7 +130,7 @@ async fn at_every_write_nothing_is_lost_twice_or_half() {
         .iter()
         .map(|(entries, _)| entries.iter().filter(|(_, body)| matches!(body, EntryBody::Said { .. })).count())
         .collect();
-    assert_eq!(said, [3, 1]);
+    assert_eq!(said, [4, 1]);
     assert!(writes >= 15, "{writes}");
     for write in 0..writes {
         for reached in [false, true] {

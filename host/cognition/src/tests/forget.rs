@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::RefusalCode;
 use store::{DiskFault, SimulatedDisk};
 
-use super::channel::Lines;
+use super::channel::{Lines, stop};
 use super::*;
 
 async fn memories(cognition: &Cognition) -> usize {
@@ -216,7 +216,7 @@ async fn a_reply_that_waits_in_the_outbox_keeps_its_conversation() {
     let refusal = cognition.forget_conversation(&key(Some(mallory()))).await.unwrap_err();
     assert!(refusal.reason.contains("not delivered"), "{refusal:?}");
     assert_eq!(cognition.idle().await.unwrap(), []);
-    cognition.shutdown().await;
+    stop(&cognition, true).await;
     // A channel that delivers.
     let next = home.open(vec![]).await;
     let lines = Lines::new(false, 0);

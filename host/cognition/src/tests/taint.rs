@@ -101,3 +101,62 @@ async fn a_head_stored_without_sources_gets_those_of_its_entries() {
         next.shutdown().await;
     }
 }
+
+#[tokio::test]
+async fn a_section_of_an_observer_taints_from_the_reply_that_saw_it() {
+    let believed = |sources: &[&str]| PromptSection {
+        text: "## Cortex Beliefs\n- post (evil): post canary".to_owned(),
+        sources: sources.iter().map(|source| (*source).to_owned()).collect(),
+    };
+    let remember = || calls("core_remember", json!({ "text": "post canary" }));
+    for (section, expected) in [
+        (Some(believed(&["peer:evil", "cortex"])), vec!["cortex", "peer:evil"]),
+        // Text of the host itself taints nothing.
+        (Some(believed(&[])), vec![]),
+        (None, vec![]),
+    ] {
+        let home = Home::new().await;
+        let cognition = home.open(vec![says("hello")]).await;
+        home.exchange(&cognition, "hello").await;
+        assert_eq!(delegated_sources(&home, &cognition).await, Vec::<String>::new(), "nothing was believed");
+        let is_shown = section.is_some();
+        *home.script.section.lock() = section;
+        // In the same turn.
+        assert_eq!(delegated_sources(&home, &cognition).await, expected);
+        assert_eq!(home.script.asked.lock().last().unwrap().system.contains("canary"), is_shown);
+        *home.script.section.lock() = None;
+        home.script.replies.lock().extend([remember(), says("kept")]);
+        home.exchange(&cognition, "remember that").await;
+        cognition.shutdown().await;
+        // The belief is gone, and its words are not.
+        let next = home.open(vec![]).await;
+        assert_eq!(delegated_sources(&home, &next).await, expected);
+        let of_peer = MemoryFilter { source: Some("peer:evil".to_owned()), limit: 10, ..MemoryFilter::default() };
+        let kept = next.memories(&AgentName::default(), of_peer).await.unwrap();
+        assert_eq!(kept.len(), usize::from(expected.contains(&"peer:evil")), "{kept:?}");
+        next.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn only_a_reply_of_a_model_that_saw_a_section_taints() {
+    let half = ChatReply { finish: FinishReason::Length, ..says("half") };
+    // Half of a reply may have its words; without one, the next turn may see no section.
+    for (replies, expected) in [(vec![half], vec!["peer:evil"]), (vec![], vec![])] {
+        let home = Home::new().await;
+        let is_answered = !replies.is_empty();
+        let cognition = home.open(replies).await;
+        let sources = vec!["peer:evil".to_owned()];
+        *home.script.section.lock() = Some(PromptSection { text: "canary".to_owned(), sources });
+        let accepted = cognition.accept(home.owners("hello", None).await).await.unwrap();
+        if is_answered {
+            until_ended(&cognition, None, accepted.event).await;
+        }
+        while home.script.asked.lock().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let listed = cognition.list(&AgentName::default(), &ConversationFilter::default(), 10).unwrap();
+        assert_eq!(listed[0].sources, expected);
+        cognition.shutdown().await;
+    }
+}

@@ -27,9 +27,7 @@ fn statuses(home: &Home) -> Vec<(String, CommitmentStatus)> {
 }
 
 fn advised(home: &Home, of: Option<&str>) -> String {
-    let (mut prompt, of) = (String::new(), of.map(peer));
-    home.cortex.advise(&mut prompt, of.as_ref());
-    prompt
+    home.cortex.advise(of.map(peer).as_ref(), 20_000).text
 }
 
 #[track_caller]
@@ -61,6 +59,7 @@ async fn an_overdue_promise_is_told_once_and_starts_a_reflection_that_may_close_
     );
     let shown = advised(&home, Some("mai"));
     assert!(shown.contains("## Advice of the cortex") && shown.contains("promised by mai: send it"), "{shown}");
+    assert_eq!(home.cortex.advise(None, 20_000).sources.into_iter().collect::<Vec<_>>(), ["peer:mai"]);
     assert_eq!(advised(&home, Some("ben")), "");
     drop(home);
     let home = world.open();
@@ -175,7 +174,7 @@ async fn an_unreadable_state_hides_no_commitment_of_other_agents() {
     let mut batch = store::Batch::new();
     batch.put(store::Table::Reflections, b"broken\0s".to_vec(), &"no state").unwrap();
     store.commit(batch).await.unwrap();
-    assert_eq!(Cortex::agents_with_commitments(&store).unwrap(), [agent()]);
+    assert_eq!(Cortex::agents_with_guidance(&store).unwrap(), [agent()]);
 }
 
 #[tokio::test]
@@ -200,6 +199,9 @@ async fn directives_are_few_fenced_and_end() {
     assert_eq!(fence.len(), 2, "{shown}");
     assert!(!shown.lines().any(|line| line.starts_with("# Rules")), "{shown}");
     assert!(advised(&home, Some("mai")).contains("Ask mai") && !advised(&home, Some("mai")).contains("evil"));
+    let sources = |of: Option<&str>| home.cortex.advise(of.map(peer).as_ref(), 20_000).sources;
+    assert_eq!(sources(None).into_iter().collect::<Vec<_>>(), ["cortex", "peer:mai"]);
+    assert_eq!(sources(Some("mai")).into_iter().collect::<Vec<_>>(), ["peer:mai"]);
     home.cortex.remove_directive("evil".to_owned()).await.unwrap();
     home.cortex.remove_directive("evil".to_owned()).await.unwrap_err();
     let many: Vec<_> = (0..9).map(|number| json!({ "key": format!("k{number}"), "text": "t" })).collect();

@@ -5,6 +5,7 @@ use ledger::{Evidence, info_score};
 use proptest::prelude::*;
 
 use super::*;
+use crate::CommitmentStatus;
 
 /// A reflector that proposes anything.
 struct Proposing(Proposals);
@@ -249,6 +250,33 @@ pub(super) fn check_limits(home: &Home, before: &[ledger::PeerSummary]) {
     assert_eq!(injected.lines().filter(|line| line.starts_with("## ")).count(), usize::from(!beliefs.is_empty()));
     assert_eq!(injected.lines().filter(|line| line.starts_with("- ")).count(), beliefs.len(), "{injected}");
     assert!(!injected.contains(['\u{202e}', '\u{2028}', '\u{200b}']));
+    check_guidance(home);
+}
+
+/// Checks the limits of commitments and directives.
+fn check_guidance(home: &Home) {
+    let (now, commitments, directives) = (home.clock.now(), home.cortex.commitments(), home.cortex.directives());
+    let is_line = |text: &str| text.chars().count() <= 200 && text.lines().count() == 1;
+    let open: Vec<_> = commitments.iter().filter(|commitment| commitment.status.is_open()).collect();
+    assert!(open.len() <= 20 && commitments.len() - open.len() <= 50, "{commitments:?}");
+    for commitment in &commitments {
+        assert!(open.iter().filter(|other| other.peer == commitment.peer).count() <= 5, "{commitments:?}");
+        assert_eq!(commitments.iter().filter(|other| other.key == commitment.key).count(), 1, "{commitments:?}");
+        let is_in_time =
+            commitment.due_at >= commitment.said_at && commitment.due_at.since(now) <= 90 * 24 * 60 * MINUTE;
+        assert!(is_line(&commitment.text) && is_in_time, "{commitment:?}");
+    }
+    assert!(directives.len() <= 5, "{directives:?}");
+    for directive in &directives {
+        assert!(is_line(&directive.text) && !directive.is_expired(now, 60 * MINUTE), "{directive:?}");
+    }
+    let advice = home.cortex.advise(None, 20_000).text;
+    let overdue = open.iter().filter(|commitment| commitment.status == CommitmentStatus::Overdue).count();
+    let (lines, fences) = (directives.len() + overdue.min(10), usize::from(directives.len() + overdue > 0));
+    assert_eq!(advice.lines().filter(|line| line.starts_with("- ")).count(), lines, "{advice}");
+    for mark in ["## ", "<untrusted-", "</untrusted-"] {
+        assert_eq!(advice.lines().filter(|line| line.starts_with(mark)).count(), fences, "{mark}: {advice}");
+    }
 }
 
 proptest! {

@@ -38,5 +38,5 @@ async fn speed() {
         home.cortex.observe(Observation::Message { peer, direction: Direction::Incoming, is_new: false });
     });
     measure("judging the triggers", 50.0, |_| assert!(!home.cortex.due().is_empty()));
-    measure("injecting 20 beliefs", 50.0, |_| assert!(home.injected().len() > 2_000));
+    measure("injecting 20 beliefs", 50.0, |_| assert!(home.cortex.inject(None, 20_000).text.len() > 2_000));
 }

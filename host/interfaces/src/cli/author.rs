@@ -33,7 +33,7 @@ pub(super) struct NewArgs {
     kind: Kind,
     /// Its name: lower case, digits and single hyphens
     name: String,
-    /// Language: `rust`, `js`, `python` but for a neuron, or `c` for a tool or skill
+    /// Language: `rust`, `js`, `ts`, `c`, or `python` but for a neuron
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
     /// Directory of the project, which must not exist yet [default: NAME]

@@ -108,7 +108,11 @@ impl Chat<'_> {
         let path = format!("{}&limit={}", self.path(""), self.arguments.history.max(MIN_READ));
         let earlier: Vec<ChatEvent> = session.ask(&Call::get(path)).await?;
         self.after = earlier.last().map(|event| event.id);
-        for event in earlier.iter().skip(earlier.len().saturating_sub(self.arguments.history)) {
+        let (before, shown) = earlier.split_at(earlier.len().saturating_sub(self.arguments.history));
+        for event in before {
+            self.view.track(event);
+        }
+        for event in shown {
             self.view.earlier(event)?;
         }
         Ok(())
@@ -119,6 +123,10 @@ impl Chat<'_> {
         let mut has_input = true;
         loop {
             let mut events = session.events(&self.path("/events"), self.after).await?;
+            // Those of the history, or of a host that is gone.
+            for run in self.view.running() {
+                self.runs.follow(run, session);
+            }
             self.view.prompt();
             loop {
                 if !has_input && self.view.is_quiet() {
@@ -136,8 +144,13 @@ impl Chat<'_> {
                     }
                     line = self.runs.next() => self.view.run_line(&line),
                     line = lines.recv(), if has_input => match line {
-                        Some(TypedLine::Text(text)) if text.trim().is_empty() => self.view.prompt(),
-                        Some(TypedLine::Text(text)) => self.send(session, text).await?,
+                        Some(TypedLine::Text(text)) => {
+                            self.view.typed();
+                            match text.trim().is_empty() {
+                                true => self.view.prompt(),
+                                false => self.send(session, text).await?,
+                            }
+                        }
                         Some(TypedLine::Failed(refusal)) => return Err(refusal.into()),
                         None => has_input = false,
                     },

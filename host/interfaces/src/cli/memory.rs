@@ -2,7 +2,7 @@
 
 use base::text::Foreign;
 use clap::{Args, Subcommand};
-use cognition::Memory;
+use cognition::{MAX_MEMORIES, Memory};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Done;
@@ -53,7 +53,7 @@ pub(super) struct RangeArgs {
     /// Only memories with this source, such as `example.com`
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Number of memories, at most 1000
+    /// Number of memories, at most 10000
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: usize,
 }
@@ -87,7 +87,7 @@ pub(super) async fn run(command: MemoryCommand, context: &Context) -> Done {
                     let found: Vec<Memory> = if id.is_some() {
                         vec![session.ask(&Call::get(path.clone())).await?]
                     } else {
-                        session.ask(&Call::get(format!("{path}&limit=1000"))).await?
+                        session.ask(&Call::get(format!("{path}&limit={MAX_MEMORIES}"))).await?
                     };
                     let word = confirm(&card(&found), context).await?;
                     let deleted: Vec<Memory> = session.ask(&Call::delete(path).with(word)).await?;

@@ -120,10 +120,9 @@ pub(super) async fn assess(
     Body(NewJudgement { agent, trust, rationale }): Body<NewJudgement>,
 ) -> ApiResult<Assessment> {
     let _attachment = api.attached.attach();
-    api.host.reflections.check_assess_peer(&agent).await?;
     let (trust, source) = (TrustChange::Set(trust), AssessmentSource::Owner);
     let assessment = NewAssessment { peer, trust, rationale, source };
-    Ok(Json(api.host.ledger.record_assessment(&agent, assessment).await?))
+    Ok(Json(api.host.reflections.assess_peer(&agent, assessment).await?))
 }
 
 pub(super) async fn forgotten(

@@ -24,7 +24,7 @@ pub(super) struct MemoryList {
     /// Only memories with this source.
     #[serde(default)]
     source: Option<String>,
-    /// At most so many, at most 1,000. Default 100.
+    /// At most so many, at most 10,000. Default 100.
     #[serde(default = "default_limit")]
     limit: usize,
 }

@@ -2,6 +2,7 @@
 
 use base::RefusalCode;
 use proptest::prelude::*;
+use store::Batch;
 
 use super::*;
 
@@ -21,6 +22,34 @@ async fn the_examples_of_the_specification_are_counted_by_the_ledger() {
         let listed = ledger.list(&main(), None, 10).unwrap();
         assert_eq!((listed[0].incoming, listed[0].outgoing, listed[0].info_score), (6, 6, expected));
     }
+}
+
+#[tokio::test]
+async fn staged_interactions_last_exactly_if_their_batch_does() {
+    let world = World::new();
+    let ledger = world.open();
+    let mut batch = Batch::new();
+    drop(ledger.stage_interactions(&mut batch, &main(), &peer("mai"), exchange("a")).await.unwrap());
+    drop(batch);
+    assert!(!ledger.knows(&main(), &peer("mai")).unwrap());
+    let mut batch = Batch::new();
+    let staged = ledger.stage_interactions(&mut batch, &main(), &peer("mai"), exchange("b")).await.unwrap();
+    assert!(staged.recorded().is_new);
+    // Another one counts from it, and waits.
+    let other = tokio::spawn({
+        let ledger = ledger.clone();
+        async move { ledger.record(&main(), &peer("mai"), exchange("c")).await }
+    });
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!other.is_finished());
+    ledger.store().commit(batch).await.unwrap();
+    drop(staged);
+    let recorded = other.await.unwrap().unwrap();
+    assert_eq!((recorded.is_new, recorded.interactions), (false, 4));
+    let interactions = ledger.report(&main(), &peer("mai")).unwrap().recent_interactions;
+    assert_eq!(interactions.iter().map(|entry| entry.summary.as_str()).collect::<Vec<_>>(), ["done", "c", "done", "b"]);
 }
 
 #[tokio::test]

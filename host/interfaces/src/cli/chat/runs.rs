@@ -1,11 +1,14 @@
 //! The live runs of a conversation, beside it: one line for each of their tool calls.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::RunId;
 use cognition::{ChatEvent, ChatEventBody};
 use motor::LiveEvent;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::client::Client;
 use crate::output::text;
@@ -22,22 +25,43 @@ const RESULT: usize = 60;
 pub(super) struct RunLines {
     sender: mpsc::Sender<String>,
     lines: mpsc::Receiver<String>,
-    followed: BTreeSet<RunId>,
+    followed: BTreeMap<RunId, FollowedRun>,
+}
+
+/// A run and the task that follows it.
+struct FollowedRun {
+    /// The id of the last event; 0 before the first.
+    last: Arc<AtomicU64>,
+    follower: JoinHandle<()>,
 }
 
 impl RunLines {
     pub(super) fn new() -> Self {
         let (sender, lines) = mpsc::channel(MAX_WAITING);
-        Self { sender, lines, followed: BTreeSet::new() }
+        Self { sender, lines, followed: BTreeMap::new() }
     }
 
-    /// Begins to follow a run that the event is the start of.
+    /// Follows a run that the event is the start of, or of another attempt, or of its part after an answer.
     pub(super) fn take(&mut self, event: &ChatEvent, session: &Session) {
-        let ChatEventBody::Delegated { run, .. } = &event.body else { return };
-        if self.followed.len() < MAX_FOLLOWED && self.followed.insert(run.clone()) {
-            let (client, run, sender) = (session.client(), run.clone(), self.sender.clone());
-            tokio::spawn(async move { follow(&client, &run, &sender).await });
+        if let ChatEventBody::Delegated { run, .. } = &event.body {
+            self.follow(run, session);
         }
+    }
+
+    /// Follows a run from the last event that was seen of it.
+    pub(super) fn follow(&mut self, run: &RunId, session: &Session) {
+        let last = match self.followed.get(run) {
+            // Its stream ends with the run or the host, and may not have ended yet.
+            Some(FollowedRun { last, follower }) => {
+                follower.abort();
+                last.clone()
+            }
+            None if self.followed.len() < MAX_FOLLOWED => Arc::default(),
+            None => return,
+        };
+        let (client, id, sender, shared) = (session.client(), run.clone(), self.sender.clone(), last.clone());
+        let follower = tokio::spawn(async move { follow(&client, &id, &sender, &shared).await });
+        self.followed.insert(run.clone(), FollowedRun { last, follower });
     }
 
     /// The next line. Cancel safe.
@@ -50,14 +74,20 @@ impl RunLines {
     }
 }
 
-async fn follow(client: &Client, run: &RunId, lines: &mpsc::Sender<String>) {
-    let Ok(mut events) = client.stream(&format!("/v1/tasks/{run}/events"), None).await else { return };
+async fn follow(client: &Client, run: &RunId, lines: &mpsc::Sender<String>, last: &AtomicU64) {
+    let after = last.load(Ordering::Relaxed);
+    let Ok(mut events) = client.stream(&format!("/v1/tasks/{run}/events"), Some(after)).await else { return };
     while let Some(event) = events.next().await {
-        let Ok(event) = serde_json::from_str::<LiveEvent>(&event.data) else { continue };
-        if let Some(line) = line(run, &event)
+        // One of a newer host that this client does not know is not shown.
+        let known = serde_json::from_str::<LiveEvent>(&event.data).ok();
+        if let Some(line) = known.and_then(|known| line(run, &known))
             && lines.send(line).await.is_err()
         {
             return;
+        }
+        // No await between a line and its number: aborted, the follower has shown all events up to the last.
+        if let Some(id) = event.id {
+            last.store(id, Ordering::Relaxed);
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::output::{Output, text};
 
 /// Columns of a task.
 const TASK: usize = 100;
+/// Columns of news of the cortex; `motor cortex signals` has all of it.
+const NEWS: usize = 300;
 /// The states of a run that waits for a person.
 const WAITING: [&str; 2] = ["awaiting_input", "awaiting_approval"];
 
@@ -22,6 +24,8 @@ pub(super) struct ChatView<'a> {
     open: BTreeSet<u64>,
     /// Runs that are under way.
     running: BTreeSet<RunId>,
+    /// Whether the prompt is on the last line of the terminal.
+    is_prompted: bool,
     /// The last event that was shown.
     last: u64,
     /// Messages of this command.
@@ -31,7 +35,7 @@ pub(super) struct ChatView<'a> {
 impl<'a> ChatView<'a> {
     pub(super) fn new(output: &'a Output, terminal: Option<Terminal>) -> Self {
         let (open, running, own) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { output, terminal, open, running, last: 0, own }
+        Self { output, terminal, open, running, is_prompted: false, last: 0, own }
     }
 
     /// Whether every message has its answer, and no run is under way.
@@ -39,10 +43,34 @@ impl<'a> ChatView<'a> {
         self.open.is_empty() && self.running.is_empty()
     }
 
-    /// Asks for a line, if a person may type one.
-    pub(super) fn prompt(&self) {
-        if let Some(terminal) = self.terminal.as_ref().filter(|_| self.open.is_empty() && !self.output.is_json()) {
-            terminal.write("> ").ok();
+    /// The runs that are under way.
+    pub(super) fn running(&self) -> impl Iterator<Item = &RunId> {
+        self.running.iter()
+    }
+
+    /// Asks for a line if a person may type one, and says how many runs are under way.
+    pub(super) fn prompt(&mut self) {
+        let is_free = self.open.is_empty() && !self.output.is_json() && !self.is_prompted;
+        let Some(terminal) = self.terminal.as_ref().filter(|_| is_free) else { return };
+        let prompt = match self.running.len() {
+            0 => "> ".to_owned(),
+            1 => "(1 run under way) > ".to_owned(),
+            runs => format!("({runs} runs under way) > "),
+        };
+        self.is_prompted = terminal.write(&prompt).is_ok();
+    }
+
+    /// The person ended a line.
+    pub(super) fn typed(&mut self) {
+        self.is_prompted = false;
+    }
+
+    /// Begins a new line if the prompt is on the last one, behind which a person may have typed.
+    fn leave_prompt(&mut self) {
+        if std::mem::take(&mut self.is_prompted)
+            && let Some(terminal) = &self.terminal
+        {
+            terminal.write("\n").ok();
         }
     }
 
@@ -56,26 +84,35 @@ impl<'a> ChatView<'a> {
     }
 
     /// A message was refused: the conversation goes on.
-    pub(super) fn refused(&self, refusal: &Refusal) -> Result<(), CliError> {
-        Ok(self.output.refuse(refusal)?)
+    pub(super) fn refused(&mut self, refusal: &Refusal) -> Result<(), CliError> {
+        self.output.refuse(refusal)?;
+        self.prompt();
+        Ok(())
     }
 
     /// A line about a run.
-    pub(super) fn run_line(&self, line: &str) {
+    pub(super) fn run_line(&mut self, line: &str) {
         if !self.output.is_json() {
+            self.leave_prompt();
             self.output.say(line);
+            self.prompt();
         }
     }
 
     /// Shows an event from before this command.
     pub(super) fn earlier(&mut self, event: &ChatEvent) -> Result<(), CliError> {
-        if let ChatEventBody::Message { text, .. } = &event.body
-            && !self.output.is_json()
-        {
-            self.track(event);
-            return Ok(self.output.print(&format!("you: {}", text::quoted(text)))?);
+        match &event.body {
+            ChatEventBody::Message { text, .. } if !self.output.is_json() => {
+                self.track(event);
+                Ok(self.output.print(&format!("you: {}", text::quoted(text)))?)
+            }
+            // The prompt comes after all of them.
+            ChatEventBody::Ended { .. } if !self.output.is_json() => {
+                self.track(event);
+                Ok(())
+            }
+            _ => self.show(event),
         }
-        self.show(event)
     }
 
     /// Shows an event that just became durable.
@@ -89,19 +126,31 @@ impl<'a> ChatView<'a> {
                 self.output.say(&format!("you: {}", text::quoted(text)));
             }
             ChatEventBody::Message { .. } => {}
-            ChatEventBody::Said { text, by: Speaker::Agent } => self.output.print_answer(text)?,
-            ChatEventBody::Said { text, by: Speaker::Host } => self.output.print(text)?,
-            ChatEventBody::Delegated { run, task } => self.output.say(&format!("{run}  {}", text::brief(task, TASK))),
-            ChatEventBody::Run { run, status } => self.output.say(&format!("{run}  {}", text::brief(status, TASK))),
+            ChatEventBody::Said { text, by } => {
+                self.leave_prompt();
+                match by {
+                    Speaker::Agent => self.output.print_answer(text)?,
+                    Speaker::Host => self.output.print(text)?,
+                }
+            }
+            ChatEventBody::Delegated { run, task: words } | ChatEventBody::Run { run, status: words } => {
+                self.leave_prompt();
+                self.output.say(&format!("{run}  {}", text::brief(words, TASK)));
+            }
+            ChatEventBody::Noted { text } => {
+                self.leave_prompt();
+                self.output.say(&format!("cortex  {}", text::brief(text, NEWS)));
+            }
             ChatEventBody::Ended { .. } => self.prompt(),
         }
         Ok(())
     }
 
-    fn track(&mut self, event: &ChatEvent) {
+    /// Follows which turns and runs are under way.
+    pub(super) fn track(&mut self, event: &ChatEvent) {
         self.last = self.last.max(event.id);
         match &event.body {
-            ChatEventBody::Message { .. } => {
+            ChatEventBody::Message { .. } | ChatEventBody::Noted { .. } => {
                 self.open.insert(event.id);
             }
             ChatEventBody::Run { run, status } => {

@@ -108,6 +108,10 @@ fn told(signals: &[CortexSignal], columns: usize) -> String {
                 let promise = Foreign(promise).visible(MAX_SHOWN);
                 ("commitment_overdue", format!("{key} ({peer}), due {}: {promise}", text::seconds(*due_at)))
             }
+            CortexNotice::Directive { key, peer, text: advice, .. } => {
+                let about = peer.as_ref().map(|peer| format!(" ({peer})")).unwrap_or_default();
+                ("directive", format!("{key}{about}: {}", Foreign(advice).visible(MAX_SHOWN)))
+            }
             CortexNotice::SoulDrift { finding, cycle } => {
                 ("soul_drift", format!("cycle {cycle}: {}", Foreign(finding).visible(MAX_SHOWN)))
             }

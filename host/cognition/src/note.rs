@@ -1,0 +1,102 @@
+//! Notes of the host that begin a turn in the owner's conversation (SPEC CX-10): news of the agent's cortex.
+//!
+//! The entry, the count of notes and the position behind the note are one batch: each is taken in once. Its turn has the powers of a
+//! signal's turn, so not the owner's authority, and its sources join those of the conversation. In 24 hours there are only so many of these turns.
+
+use std::time::Duration;
+
+use base::text::cut;
+use base::{AgentName, Refusal, Timestamp};
+use ledger::ChannelName;
+use serde::{Deserialize, Serialize};
+use store::{Batch, StoreError, Table};
+
+use crate::cognition::Cognition;
+use crate::record::{ConversationKey, EntryBody, latest_channel_key, note_key};
+
+/// The time over which notes are counted.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Characters of a note.
+const MAX_NOTE: usize = 4_000;
+
+/// News for the mind of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostNote {
+    /// The agent whose owner's conversation gets it.
+    pub agent: AgentName,
+    /// Rises with each note of the agent: one that is not above the last is not taken in.
+    pub number: u64,
+    /// The text of the note, at most 4,000 characters of it; untrusted. Empty: only the position moves.
+    pub text: String,
+    /// Sources of the text (SPEC TAINT-1).
+    pub sources: Vec<String>,
+    /// Notes that begin a turn in 24 hours, at most; later ones only move the position.
+    pub max_per_day: u64,
+}
+
+/// The position behind the last note of an agent.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NotePosition {
+    number: u64,
+    /// When the present 24 hours began.
+    since: Option<Timestamp>,
+    /// Notes that began a turn in them.
+    count: u64,
+}
+
+impl Cognition {
+    /// The number of the last note of an agent that was taken in; 0 before the first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn noted(&self, agent: &AgentName) -> Result<u64, StoreError> {
+        Ok(self.position(agent)?.number)
+    }
+
+    fn position(&self, agent: &AgentName) -> Result<NotePosition, StoreError> {
+        Ok(self.inner.parts.store.get(Table::Conversations, note_key(agent))?.unwrap_or_default())
+    }
+
+    /// Takes in a note: it begins a turn in the conversation that the owner used last. Without one, beyond the bound, or with an empty text,
+    /// only the position moves. Notes of an agent are given one at a time.
+    ///
+    /// # Errors
+    /// If the store fails: nothing is taken in.
+    pub async fn note(&self, note: HostNote) -> Result<(), Refusal> {
+        let HostNote { agent, number, text, sources, max_per_day } = note;
+        let (parts, mut position) = (&self.inner.parts, self.position(&agent)?);
+        if number <= position.number {
+            return Ok(());
+        }
+        self.begin()?;
+        let now = parts.clock.now();
+        // A clock that was set back begins a new day too.
+        if position.since.is_none_or(|since| now < since || now.since(since) >= DAY) {
+            position = NotePosition { since: Some(now), ..NotePosition::default() };
+        }
+        position.number = number;
+        let channel: Option<ChannelName> = parts.store.get(Table::Conversations, latest_channel_key(&agent))?;
+        let key =
+            ConversationKey { agent: agent.clone(), channel: channel.unwrap_or_else(ChannelName::chat), peer: None };
+        let conversation = match text.is_empty() || position.count >= max_per_day {
+            true => None,
+            false => self.find(&key)?,
+        };
+        let mut batch = Batch::new();
+        if let Some(conversation) = conversation {
+            let held = conversation.hold().await;
+            if !held.is_forgotten {
+                position.count = position.count.saturating_add(1);
+                batch.put(Table::Conversations, note_key(&agent), &position)?;
+                let entry = EntryBody::Noted { content: cut(&text, MAX_NOTE), sources };
+                drop(conversation.append(held, vec![entry], batch, |head, first| head.pending.push(first)).await?);
+                self.wake(conversation);
+                return Ok(());
+            }
+        }
+        batch.put(Table::Conversations, note_key(&agent), &position)?;
+        parts.store.commit(batch).await?;
+        Ok(())
+    }
+}
