@@ -152,7 +152,10 @@ mod tests {
                 named += usize::from(is_interface);
             }
         }
-        assert!(named > 15, "the templates for C, Python and JavaScript name interfaces of WASI");
+        assert!(
+            named >= 10,
+            "the templates for Python and JavaScript name interfaces of WASI, and only {named} were found"
+        );
     }
 
     #[test]
