@@ -125,7 +125,7 @@ fn a_request_for_consent_is_answered_in_place_by_the_owner_alone() {
     chat.sees("Approve? Answer yes or no");
     chat.sees(FREE);
     let run = world.motor.only_run();
-    // A peer's yes is none.
+    // The yes of a peer is no consent.
     assert_eq!(world.send_as_peer("mallory", "Yes").0, 200);
     world.follow_peer("mallory").until("said", "there is no tool `core_task` in this turn");
     assert_eq!(world.motor.json(&["task", "status", &run])["status"], "awaiting_approval");
