@@ -2,7 +2,7 @@
 //! beside a right twin.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use runtime::HOST_VERSION;
@@ -65,6 +65,17 @@ pub fn tool_importing(imports: &str, schema: &str, body: &str) -> Vec<u8> {
     ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
 }
 
+/// A schema with parts that refer to the next one twice.
+fn doubling(levels: usize) -> String {
+    let part = |number: usize| {
+        let next = json!({ "$ref": format!("#/$defs/n{}", number + 1) });
+        (format!("n{number}"), json!({ "allOf": [next, next] }))
+    };
+    let mut parts: serde_json::Map<String, serde_json::Value> = (0..levels).map(part).collect();
+    parts.insert(format!("n{levels}"), json!({}));
+    json!({ "type": "object", "$ref": "#/$defs/n0", "$defs": parts }).to_string()
+}
+
 #[track_caller]
 fn says(name: &str, ended: &Ended, words: &[&str]) {
     assert_ne!(ended.code, Some(0), "{name}: {ended:?}");
@@ -108,6 +119,13 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
             &[],
             &["needs `\"type\":\"object\"`", "such as"],
         ),
+        ("schema-multiplies", tool(&doubling(30), "unreachable"), &[], &["more than 4000 rules", "use fewer `$ref`"]),
+        (
+            "schema-elsewhere",
+            tool(r#"{"type":"object","$ref":"http://127.0.0.1:1/a"}"#, "unreachable"),
+            &[],
+            &["refers to `http://127.0.0.1:1/a`", "write `#/$defs/NAME`"],
+        ),
         ("panic", panics, &["t", "{}"], &["trap:", "unreachable", "return an error of the tool"]),
         (
             "wrong-world",
@@ -138,12 +156,19 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
         let file = motor.file(&format!("{name}.wasm"), bytes);
         let ended = motor.run(&[&["call", file.to_str().unwrap()][..], call].concat());
         says(name, &ended, words);
+        // A component that cannot say which tools it has is not one of another world.
+        if name.starts_with("schema-") {
+            motor.run(&["call", file.to_str().unwrap()]).refused(1, &["cannot be listed", "mend the component"]);
+            motor.refuses(&["call", file.to_str().unwrap()], 1, "invalid_component");
+        }
     }
     // The twins of all of them.
     let right = motor.file("right.wasm", wat::parse_str(ONE).unwrap());
     assert_eq!(motor.stdout(&["call", right.to_str().unwrap(), "one"]), "1\n");
     let right = motor.file("right-world.wasm", tool(SCHEMA, ANSWER));
     assert_eq!(motor.stdout(&["call", right.to_str().unwrap(), "t", "{}"]), "t\n");
+    let right_schema = motor.file("right-schema.wasm", tool(&doubling(5), ANSWER));
+    assert!(motor.stdout(&["call", right_schema.to_str().unwrap()]).contains('t'));
     assert!(motor.stdout(&["call", right.to_str().unwrap()]).contains('t'));
 }
 
@@ -233,8 +258,9 @@ fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
     for (language, words) in [
         ("rust", ["the Rust compiler is not installed", "rustup"]),
         ("python", ["componentize-py is not installed", "pip install componentize-py=="]),
-        ("js", ["componentize-qjs is not installed", "npm install"]),
-        ("ts", ["componentize-qjs is not installed", "npm install"]),
+        // Without Node there is no `npm`.
+        ("js", ["install Node 20.19", "npm install"]),
+        ("ts", ["install Node 20.19", "npm install"]),
         ("c", ["zig is not installed", "pip install ziglang=="]),
     ] {
         let ended = build(language);
@@ -246,6 +272,12 @@ fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
             says(language, &ended, &[install]);
         }
     }
+    // Its twin: with Node, only the packages are missing.
+    let programs = tempfile::tempdir().unwrap();
+    symlink("/bin/true", programs.path().join("node")).unwrap();
+    let motor = Motor::new().env("PATH", programs.path().to_str().unwrap());
+    motor.run(&["new", "tool", "greeter", "--lang", "js"]).succeeded();
+    says("js", &motor.run(&["build", "greeter"]), &["componentize-qjs is not installed", "`npm install` in `"]);
 }
 
 #[test]
@@ -258,6 +290,7 @@ fn a_wrong_project_gets_an_error_that_names_the_fix() {
         (&["new", "tool", "other", "--lang", "cobol"][..], 2, &["scaffolds for rust, python, js, ts, c"][..]),
         (&["new", "tool", "Greeter"], 2, &["lower case"]),
         (&["new", "tool", "greeter"], 2, &["another name"]),
+        (&["new", "tool", "motor-sdk"], 2, &["the name `motor-sdk` is taken", "choose another name"]),
         (&["build", "."], 1, &["not a project", "motor new tool"]),
         (&["pack", "greeter"], 1, &["no built component", "`motor build"]),
         (&["new", "neuron", "other", "--lang", "python"], 2, &["18 MiB", "`motor neuron propose NAME FILE.js`"]),

@@ -2,7 +2,9 @@
 //! mended, and the rest comes back as a sentence that explains how to call the tool.
 //!
 //! Both sides are untrusted: the schema comes with a component, the value from a model. Validation never resolves a
-//! reference to a file or a host, patterns are linear, and depth and size are bounded.
+//! reference to a file or a host, patterns are linear, and depth, size and steps are bounded.
+
+mod work;
 
 use base::text::{cut, did_you_mean, nearest};
 use jsonschema::error::ValidationErrorKind;
@@ -14,6 +16,9 @@ const MAX_DEPTH: usize = 16;
 /// The largest schema that is compiled, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
+/// The largest regular expression of a schema, in bytes of its compiled form.
+const MAX_PATTERN_BYTES: usize = 4 << 20;
+
 /// Maximum number of problems reported at once.
 const MAX_PROBLEMS: usize = 5;
 
@@ -24,15 +29,27 @@ const MAX_PROBLEMS: usize = 5;
 /// # Errors
 /// One sentence for the model: the mismatch, the parameter that was probably meant, the required ones.
 pub fn check_arguments(schema: &Value, value: Value) -> Result<Value, String> {
+    bounded(schema, &value)?;
     let validator = compile(schema)?;
     if validator.is_valid(&value) {
         return Ok(value);
     }
     let mended = mend(schema, schema, value, MAX_DEPTH);
+    // Mending reads JSON in strings, so there may be more to check now.
+    bounded(schema, &mended)?;
     if validator.is_valid(&mended) {
         return Ok(mended);
     }
     Err(explain(&validator, schema, &mended))
+}
+
+fn bounded(schema: &Value, value: &Value) -> Result<(), String> {
+    match work::is_bounded(schema, value) {
+        true => Ok(()),
+        false => Err("checking these arguments by the tool's schema takes too many steps: send fewer values, or nest \
+                      them less deeply"
+            .to_owned()),
+    }
 }
 
 fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
@@ -42,7 +59,7 @@ fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
     }
     jsonschema::options()
         .offline()
-        .with_pattern_options(jsonschema::PatternOptions::regex())
+        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
         .build(schema)
         .map_err(|error| format!("the tool's schema is not valid: {}", cut(&error.to_string(), 200)))
 }

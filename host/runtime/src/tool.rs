@@ -6,6 +6,7 @@
 pub(crate) mod command;
 mod effects;
 mod functions;
+mod work;
 mod world;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent::components::{CallReply, CallRequest};
+use base::{Refusal, RefusalCode};
 use clap::Args;
 use runtime::Note;
 use tokio_util::sync::CancellationToken;
@@ -36,14 +37,20 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
     let bench = workbench(context)?;
     let Some(tool) = arguments.tool else {
         let report = at(&bench, context, bench.inspect_file(&arguments.component)).await?;
+        if let Some(error) = report.tools_error {
+            let reason = format!("the tools of this component cannot be listed: {error}");
+            return Err(Refusal::new(RefusalCode::InvalidComponent, reason)
+                .with_remedy("mend the component, and build it again")
+                .into());
+        }
         if report.tools.is_empty() {
-            let why = report.tools_error.unwrap_or_else(|| match report.unmapped.first() {
+            let why = match report.unmapped.first() {
                 Some(function) => format!("`{}` {}", text::brief(&function.export, 100), function.why),
                 None if matches!(report.world, "code" | "reflector" | "neuron") => {
                     format!("it is of the world `{}`", report.world)
                 }
                 None => "it exports none".to_owned(),
-            });
+            };
             return Err(usage(
                 format!("this component offers no tools: {why}"),
                 "build it for the world `tool`; `motor inspect FILE` shows what it is",

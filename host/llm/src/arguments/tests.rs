@@ -95,6 +95,61 @@ fn a_hostile_schema_reaches_nothing_and_ends() {
 }
 
 #[test]
+fn a_schema_that_multiplies_ends_and_its_twin_is_checked() {
+    let next = |number: usize| json!({"$ref": format!("#/$defs/n{}", number + 1)});
+    let levels = |part: &dyn Fn(Value) -> Value| -> Value {
+        let mut parts: Map<String, Value> = (0..30).map(|number| (format!("n{number}"), part(next(number)))).collect();
+        parts.insert("n30".to_owned(), json!({"type": "object"}));
+        json!({"type": "object", "$ref": "#/$defs/n0", "$defs": parts})
+    };
+    let nested = |depth: usize| (0..depth).fold(json!(7), |inner, _| json!({"a": inner}));
+    let under_a = |part: Value| json!({"properties": {"a": part}});
+    // The whole schema for the same member by two branches: errors double with each level of the value.
+    let tree = |branches: usize| json!({"type": "object", "allOf": vec![under_a(json!({"$ref": "#"})); branches]});
+    let start = std::time::Instant::now();
+    for (schema, value) in [
+        (levels(&|next| json!({"allOf": [next, next]})), json!({})),
+        (levels(&|next| json!({"anyOf": [next, {"not": next}]})), json!({})),
+        (levels(&|next| json!({"allOf": [under_a(next.clone()), under_a(next)]})), nested(30)),
+        (tree(2), nested(30)),
+        (tree(1), nested(110)),
+        // The value nests only once it is mended.
+        (tree(2), json!(nested(30).to_string())),
+        (
+            json!({"properties": {"a": {"items": {"required": vec!["b"; 1_000]}}}}),
+            json!({"a": vec![json!({}); 10_000]}),
+        ),
+        (
+            json!({"properties": {"a": {"allOf": vec![json!({"pattern": "b"}); 100]}}}),
+            json!({"a": "c".repeat(1 << 20)}),
+        ),
+    ] {
+        let error = check_arguments(&schema, value).unwrap_err();
+        assert!(error.contains("too many steps"), "{error}");
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+
+    for (schema, value) in [
+        (levels(&|next| json!({"allOf": [next]})), json!({})),
+        (levels(&under_a), json!({"a": {"a": {}}})),
+        (tree(2), json!({"a": {"a": {}}})),
+        (json!({"properties": {"a": {"items": {"type": "integer"}}}}), json!({"a": vec![7; 100_000]})),
+    ] {
+        assert_eq!(check_arguments(&schema, value.clone()).as_ref(), Ok(&value));
+    }
+    let error = check_arguments(&tree(1), nested(3)).unwrap_err();
+    assert!(error.contains("`a.a.a`"), "{error}");
+}
+
+#[test]
+fn a_regular_expression_is_bounded() {
+    let schema = |pattern: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+    let error = check_arguments(&schema(r"^(\p{L}{1000}){100}$"), json!({"a": "b"})).unwrap_err();
+    assert!(error.contains("not valid"), "{error}");
+    assert!(check_arguments(&schema(r"^[\p{L}\w.+-]+@[a-z]+$"), json!({"a": "grün@b"})).is_ok());
+}
+
+#[test]
 fn a_message_does_not_repeat_a_huge_value() {
     let error = check_arguments(&schema(), json!({"path": ["x".repeat(100_000)], "y".repeat(5_000): 1})).unwrap_err();
     assert!(error.len() < 2_000, "{}", error.len());

@@ -8,7 +8,7 @@ use bindings::types;
 use jsonschema::Draft;
 use serde_json::Value;
 
-use super::{Effects, MAX_SCHEMA_BYTES, MAX_TOOLS, SkillAbout, ToolDescription};
+use super::{Effects, MAX_SCHEMA_BYTES, MAX_TOOLS, SkillAbout, ToolDescription, work};
 use crate::inspect::Capability;
 use crate::inspect::name::is_tool_name;
 use crate::outcome::ToolError;
@@ -72,8 +72,8 @@ pub(super) fn descriptions(
     Ok(checked)
 }
 
-/// Reads a schema and checks it against the rules of its draft. Nothing that it refers to is read, and its references are not
-/// followed, so that the work is bounded by its size.
+/// Reads a schema, checks it against the rules of its draft, and bounds the work of checks by it. Nothing outside of it is read,
+/// and each part is looked at once, so that the work here is bounded by its size.
 fn schema(tool: &str, what: &str, text: &str) -> Result<Value, String> {
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(format!("the {what} schema of `{tool}` is longer than {MAX_SCHEMA_BYTES} bytes"));
@@ -93,6 +93,7 @@ fn schema(tool: &str, what: &str, text: &str) -> Result<Value, String> {
         let place = if place.is_empty() { String::new() } else { format!(" at `{place}`") };
         return Err(refused(format!("is invalid{place}: {}", Foreign(&error.to_string()).line(MAX_RULE_CHARACTERS))));
     }
+    work::check(&schema).map_err(|why| format!("the {what} schema of `{tool}` {why}"))?;
     Ok(schema)
 }
 
@@ -129,6 +130,15 @@ mod tests {
     /// A schema with schemas below one another.
     fn nested(levels: usize) -> String {
         format!(r#"{{"type":"object","not":{}{{}}{}}}"#, r#"{"not":"#.repeat(levels), "}".repeat(levels))
+    }
+
+    /// A schema whose parts refer to the next one twice.
+    fn doubling(levels: usize) -> String {
+        let part = |number: usize| {
+            format!(r##""n{number}":{{"allOf":[{{"$ref":"#/$defs/n{0}"}},{{"$ref":"#/$defs/n{0}"}}]}}"##, number + 1)
+        };
+        let parts: Vec<String> = (0..levels).map(part).collect();
+        format!(r##"{{"type":"object","$ref":"#/$defs/n0","$defs":{{{},"n{levels}":{{}}}}}}"##, parts.join(","))
     }
 
     fn tool(name: &str, parameters: &str) -> types::ToolDescription {
@@ -169,6 +179,8 @@ mod tests {
             (vec![tool("x", r#"{"type":"object","$schema":"https://example.com/own"}"#)], "another `$schema`"),
             (vec![tool("x", r#"{"type":"object","$schema":7}"#)], "invalid at `/$schema`"),
             (vec![tool("x", &nested(200))], "not JSON"),
+            (vec![tool("x", r#"{"type":"object","$ref":"https://example.invalid/a"}"#)], "of `x` refers to `https:"),
+            (vec![tool("x", &doubling(30))], "of `x` applies more than 4000 rules to one value"),
             (vec![tool("x", &format!("{{\"a\":\"{}\"}}", "b".repeat(MAX_SCHEMA_BYTES)))], "longer"),
         ] {
             let error = descriptions(tools, &all()).unwrap_err();
@@ -176,14 +188,14 @@ mod tests {
         }
     }
 
-    /// The twins of the refused ones: other drafts, references that are not followed, and the deepest nesting that is read.
+    /// The twins of the refused ones: other drafts, references within the schema, and the deepest nesting that is read.
     #[test]
     fn a_valid_schema_of_any_draft_is_taken_as_it_is() {
         for parameters in [
             r#"{"type":"object","properties":{"type":{"type":"string"},"$ref":{"type":"integer"}}}"#,
             r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"items":[{}]}}}"#,
-            r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/a"}}}"##,
-            r#"{"type":"object","properties":{"a":{"$ref":"https://example.invalid/a"}}}"#,
+            r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":{"$ref":"#/$defs/a"}}}}"##,
+            &doubling(5),
             &nested(120),
         ] {
             let tools = descriptions(vec![tool("x", parameters)], &all()).unwrap();
