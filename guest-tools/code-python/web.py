@@ -52,6 +52,14 @@ class InvalidURL(RequestException, ValueError):
     """Not an address that can be requested."""
 
 
+class InvalidHeader(RequestException, ValueError):
+    """A header that no request can have."""
+
+
+class InvalidMethod(RequestException, ValueError):
+    """Not the name of a method."""
+
+
 class Refused(RequestException, PermissionError):
     """The gate refused a request."""
 
@@ -64,20 +72,32 @@ class Timeout(RequestException, TimeoutError):
     """No answer came in time."""
 
 
+def _set(error, setter, *values):
+    """Sets a part of a request. The setters refuse an invalid one without a reason, so `error` has it."""
+    try:
+        setter(*values)
+    except Err:
+        raise error from None
+
+
 def _head(target, method, headers, length):
-    fields = [
-        (name, value if isinstance(value, bytes) else str(value).encode("latin-1", "replace"))
-        for name, value in headers
-        if name not in _OF_THE_GATE
-    ]
+    fields = Fields()
+    for name, value in headers:
+        if name not in _OF_THE_GATE:
+            value = value if isinstance(value, bytes) else str(value).encode("latin-1", "replace")
+            error = InvalidHeader(f"Invalid header {name!r}: its name or its value cannot be sent")
+            _set(error, fields.append, name, value)
     if length is not None:
-        fields.append(("content-length", str(length).encode()))
-    request = OutgoingRequest(Fields.from_list(fields))
-    request.set_method(Method_Other(method))
+        fields.append("content-length", str(length).encode())
+    request = OutgoingRequest(fields)
+    _set(InvalidMethod(f"Invalid method {method!r}"), request.set_method, Method_Other(method))
     request.set_scheme(Scheme_Https() if target.scheme == "https" else Scheme_Http())
-    request.set_authority(target.netloc)
+    invalid = f"Invalid URL {target.geturl()!r}"
+    error = InvalidURL(f"{invalid}: {target.netloc!r} is not a host; outside ASCII a name has its `xn--` form")
+    _set(error, request.set_authority, target.netloc)
     path, query = urllib.parse.quote(target.path or "/", safe=_SAFE), urllib.parse.quote(target.query, safe=_SAFE + "?[]")
-    request.set_path_with_query(f"{path}?{query}" if query else path)
+    error = InvalidURL(f"{invalid}: its path or its query cannot be sent")
+    _set(error, request.set_path_with_query, f"{path}?{query}" if query else path)
     return request
 
 
@@ -121,9 +141,15 @@ def _address(url, place=""):
         parts = urllib.parse.urlsplit(joined)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return joined, parts
-    except ValueError:
-        pass
-    raise InvalidURL(f"not an address that can be requested: {place or url!r}")
+        if not parts.scheme:
+            why = f"No scheme supplied. Perhaps you meant https://{joined}?"
+        elif parts.scheme not in ("http", "https"):
+            why = f"the scheme is {parts.scheme!r}, and only http and https can be requested"
+        else:
+            why = "there is no port 0" if parts.hostname else "No host supplied"
+    except ValueError as error:
+        why = error
+    raise InvalidURL(f"Invalid URL {place or url!r}: {why}")
 
 
 def _send(method, url, headers, body, timeout):
@@ -440,6 +466,7 @@ def modules():
         holder.Timeout = holder.ConnectTimeout = holder.ReadTimeout = Timeout
         holder.TooManyRedirects, holder.JSONDecodeError = TooManyRedirects, json.JSONDecodeError
         holder.InvalidURL = holder.MissingSchema = holder.InvalidSchema = InvalidURL
+        holder.InvalidHeader = InvalidHeader
     module.request, module.Session, module.session, module.Response = _requests, Session, Session, Response
     module.codes = python_types.SimpleNamespace(**{status.name.lower(): status.value for status in http.HTTPStatus})
     auth = python_types.ModuleType("requests.auth")

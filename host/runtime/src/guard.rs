@@ -10,10 +10,15 @@ use regex::Regex;
 use crate::Language;
 
 /// The constructs of Python, which are modules and functions that could only fail there.
-const BLOCKED_IN_PYTHON: [(&str, &str); 6] = [
+const BLOCKED_IN_PYTHON: [(&str, &str); 7] = [
+    // A statement begins a line or follows a `;`: the same words in a text are none.
     (
-        r"\b(?:import|from)\s+(?:subprocess|ctypes|socket|multiprocessing|pty|posix)\b",
+        r"(?m)(?:^|;)[ \t]*(?:from\s+|import\s+(?:[\w.]+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*)(?:subprocess|ctypes|socket|multiprocessing|pty|posix)\b",
         "import of a module for processes or sockets",
+    ),
+    (
+        r"(?m)(?:^|;)[ \t]*from\s+os\s+import\s+(?:[\w \t,]*|\([\w\s,]*)\b(?:system|popen|exec\w*|spawn\w*|fork\w*|kill)\b",
+        "os.system",
     ),
     (r"\bos\s*\.\s*(?:system|popen|exec\w*|spawn\w*|fork\w*|kill)\b", "os.system"),
     (r"\b__import__\s*\(", "__import__()"),
@@ -144,6 +149,14 @@ mod tests {
             ("import pty", of_modules, "import ptyprocess"),
             ("import posix", of_modules, "import posixpath"),
             ("from\tposix import fork", of_modules, "therefrom posix"),
+            ("import os, subprocess", of_modules, "import os, subprocesses"),
+            ("import json as j, socket as s", of_modules, "import json as socket"),
+            ("x = 1; import socket", of_modules, "print(\"Disconnected from socket\")"),
+            ("if x:\n    from ctypes import cdll", of_modules, "print('''the import\nof a socket''')"),
+            ("from os import system", "os.system", "from os import path, sep"),
+            ("from os import path, execv as run", "os.system", "from os import path\nsystem = 1"),
+            ("from os import (\n    path,\n    fork,\n)", "os.system", "from os.path import join as kill"),
+            ("x = 1; from os import popen", "os.system", "print('taken from os import system')"),
             ("os.system('ls')", "os.system", "os.systems = 1"),
             ("os.popen('ls')", "os.system", "os.popened = 1"),
             ("os . execv('x', [])", "os.system", "pos.system(1)"),

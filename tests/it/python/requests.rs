@@ -178,6 +178,28 @@ def caught(ask):
 -> [["PermissionError"], ["ConnectionError"], ["TooManyRedirects"], ["InvalidURL", "ValueError"], ["Timeout", "TimeoutError"], []]
 -> GET /large
 ---
+def refused(method, url, **named):
+    try:
+        requests.request(method, url, **named)
+    except requests.exceptions.RequestException as error:
+        return [type(error).__name__, isinstance(error, ValueError), str(error)]
+[refused('BAD METHOD', site), refused('', site), refused('GET', 'http://exa mple/a'), refused('GET', 'http://münchen.example/'),
+ refused('GET', 'example'), refused('GET', 'ftp://example.com/'), refused('GET', 'http:///a'), refused('GET', 'http://a:b/'), refused('GET', 'http://a:0/'),
+ refused('GET', site, headers={'X A': 'b'}), refused('GET', site, headers={'X-A': 'b\nc'}),
+ requests.get(site + '/json', headers={'X-A': 'b c'}).ok, requests.request('purge', site + '/json').ok]
+-> [["InvalidMethod", true, "Invalid method 'BAD METHOD'"], ["InvalidMethod", true, "Invalid method ''"], ["InvalidURL", true, "Invalid URL 'http://exa mple/a': 'exa mple' is not a host; outside ASCII a name has its `xn--` form"], ["InvalidURL", true, "Invalid URL 'http://münchen.example/': 'münchen.example' is not a host; outside ASCII a name has its `xn--` form"], ["InvalidURL", true, "Invalid URL 'example': No scheme supplied. Perhaps you meant https://example?"], ["InvalidURL", true, "Invalid URL 'ftp://example.com/': the scheme is 'ftp', and only http and https can be requested"], ["InvalidURL", true, "Invalid URL 'http:///a': No host supplied"], ["InvalidURL", true, "Invalid URL 'http://a:b/': Port could not be cast to integer value as 'b'"], ["InvalidURL", true, "Invalid URL 'http://a:0/': there is no port 0"], ["InvalidHeader", true, "Invalid header 'x a': its name or its value cannot be sent"], ["InvalidHeader", true, "Invalid header 'x-a': its name or its value cannot be sent"], true, true]
+-> PURGE /json
+---
+import urllib.request
+def refused(method, url):
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, method=method))
+    except ValueError as error:
+        return str(error)
+[refused('BAD METHOD', site), refused('GET', 'http://exa mple/a'), urllib.request.urlopen(site + '/json').status]
+-> ["Invalid method 'BAD METHOD'", "Invalid URL 'http://exa mple/a': 'exa mple' is not a host; outside ASCII a name has its `xn--` form", 200]
+-> GET /json
+---
 r = requests.get(site + '/latin')
 [r.encoding, r.text, [line.decode('latin-1') for line in r.iter_lines()], list(r.iter_lines(decode_unicode=True)), [len(part) for part in r.iter_content(5)]]
 -> ["iso-8859-1", "grün\nrot", ["grün", "rot"], ["grün", "rot"], [5, 3]]
