@@ -13,15 +13,17 @@ use serde_json::{Value, json};
 use tests::binary::{Motor, Signal, program_file};
 use tests::model_server::ModelServer;
 use tests::network::{Reply, Site};
-use tests::{block_on, report};
+use tests::{Patience, block_on, cache, report};
 
-use crate::scaffolds::{PRUNED, with_example};
+use crate::scaffolds::{PRUNED, fetch, with_example};
 use crate::skills_scenarios::world::{World, call, calls, says};
 use crate::wrong_tools::{ANSWER, Project, SCHEMA, tool, tool_importing};
 
 const PAGE: &str = include_str!("../../docs/authoring.md");
-/// The longest a command of the page may take, in seconds: the first build compiles the SDK.
-const MAX_SECONDS: &str = "580";
+/// The longest a shell may take, in seconds: the first build compiles the SDK.
+const MAX_SECONDS: &str = "900";
+/// Behind it is all that a line of the page prints.
+const BEFORE_A_LINE: &str = "== next line ==";
 
 /// The commands of the page, in order.
 fn commands() -> Vec<&'static str> {
@@ -33,8 +35,19 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a line of the page in a shell, with the author's toolchain and this home.
-fn shell(motor: &Motor, model: &ModelServer, line: &str) -> Output {
+/// A home at its default place: the directory of the person who reads the page.
+fn reader() -> Motor {
+    let motor = Motor::bare();
+    let home = motor.directory().join(".local/share/motor");
+    fs::create_dir_all(&home).unwrap();
+    fs::create_dir_all(cache()).unwrap();
+    symlink(cache(), home.join("cache")).unwrap();
+    motor.at(home)
+}
+
+/// Runs lines in a shell, with the author's toolchain and a model that is set up, but without `MOTOR_HOME`. There is no terminal, so
+/// the owner's token stands for the person who approves at one.
+fn shell(motor: &Motor, model: &ModelServer, lines: &str) -> Output {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let home = variable("HOME");
     let path = format!("{}:{}", program_file().parent().unwrap().display(), variable("PATH"));
@@ -43,8 +56,8 @@ fn shell(motor: &Motor, model: &ModelServer, line: &str) -> Output {
         set => set,
     };
     let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", MAX_SECONDS, "sh", "-c", line]).current_dir(motor.directory()).env_clear();
-    command.env("PATH", path).env("HOME", motor.directory()).env("MOTOR_HOME", motor.home());
+    command.args(["--kill-after=5", MAX_SECONDS, "sh", "-c", lines]).current_dir(motor.directory()).env_clear();
+    command.env("PATH", path).env("HOME", motor.directory());
     command.env("CARGO_HOME", or("CARGO_HOME", ".cargo")).env("RUSTUP_HOME", or("RUSTUP_HOME", ".rustup"));
     command.env("RUSTUP_TOOLCHAIN", variable("RUSTUP_TOOLCHAIN"));
     command.env("LLM_MOTOR_MODEL", "openai/test").env("OPENAI_API_KEY", "sk-test").env("MOTOR_KEYRING", "off");
@@ -52,48 +65,61 @@ fn shell(motor: &Motor, model: &ModelServer, line: &str) -> Output {
     command.output().unwrap()
 }
 
+/// Runs the lines in one shell until one fails. Returns for each that began all that it printed, and whether all succeeded.
+fn session<'a>(motor: &Motor, model: &ModelServer, lines: &[&'a str]) -> (Vec<(&'a str, String)>, bool) {
+    let marked: Vec<String> = lines.iter().map(|line| format!("printf '{BEFORE_A_LINE}'\n{line}\n")).collect();
+    let ended = shell(motor, model, &format!("set -e\nexec 2>&1\n{}", marked.concat()));
+    let printed = text(&ended.stdout);
+    let parts = printed.split(BEFORE_A_LINE).skip(1).map(str::to_owned);
+    (lines.iter().copied().zip(parts).collect(), ended.status.success())
+}
+
 /// Why a project in Rust cannot be built here, if it cannot.
 fn unavailable(motor: &Motor, model: &ModelServer) -> Option<String> {
-    shell(motor, model, "motor new tool probe").status.success().then_some(())?;
-    let fetched = shell(motor, model, "cargo fetch -q --target wasm32-wasip2 --manifest-path probe/Cargo.toml");
     let target = shell(motor, model, "test -d \"$(rustc --print target-libdir --target wasm32-wasip2)\"");
-    let reason = match (target.status.success(), fetched.status.success()) {
-        (false, _) => Some("the target wasm32-wasip2 is not installed".to_owned()),
-        (true, false) => Some(format!("the registry does not answer: {}", text(&fetched.stderr))),
-        (true, true) => None,
-    };
-    fs::remove_dir_all(motor.directory().join("probe")).unwrap();
-    reason
+    if !target.status.success() {
+        return Some("the target wasm32-wasip2 is not installed".to_owned());
+    }
+    let probe = motor.directory().join("probe");
+    motor.run(&["new", "tool", "probe"]).succeeded();
+    let fetched = fetch(motor, &probe);
+    fs::remove_dir_all(probe).unwrap();
+    fetched.err()
 }
 
 #[test]
 fn the_page_leads_from_nothing_to_an_approved_tool() {
     let turns = json!([{ "tool_calls": [{ "name": "greet", "arguments": { "name": "Ada" } }] }, { "text": "greeted" }]);
     let model = block_on(ModelServer::scripted(json!({ "turns": turns })));
-    let motor = Motor::new();
+    let motor = reader();
     if let Some(reason) = unavailable(&motor, &model) {
         report(&format!("docs/authoring.md: 0 of {} commands executed, skipped: {reason}", commands().len()));
         return;
     }
     let lines = commands();
     assert!(lines.len() >= 10 && lines.iter().any(|line| line.starts_with("motor act")), "{lines:#?}");
-    for line in &lines {
-        let ended = shell(&motor, &model, line);
-        let (stdout, stderr) = (text(&ended.stdout), text(&ended.stderr));
-        assert!(ended.status.success(), "{line}: {stdout}\n{stderr}");
+    let (session, succeeded) = session(&motor, &model, &lines);
+    assert!(succeeded && session.len() == lines.len(), "{:#?}", session.last());
+    let tools = motor.home().join("tools");
+    let dropped_in = format!("greeter/build/greeter.json {}\n", tools.display());
+    for (line, printed) in &session {
         for (command, said) in [
             ("motor new", "next: motor build greeter"),
             ("motor build", "greet("),
+            ("motor build", dropped_in.as_str()),
+            ("motor build", "next: motor skill review greeter"),
             ("motor test", "3 passed, 0 failed"),
             ("motor dev", "hello, Ada"),
             ("motor skill review", "greet"),
             ("motor act", "greeted"),
             ("motor pack", "SKILL.md"),
         ] {
-            let all = format!("{stdout}{stderr}");
-            assert!(!line.starts_with(command) || all.contains(said), "{line}: {said:?} is not said: {all}");
+            assert!(!line.starts_with(command) || printed.contains(said), "{line}: {said:?} is not said: {printed}");
         }
     }
+    // The home that the page names is that of a reader who names none.
+    let reviewed = shell(&motor, &model, "motor skill review greeter");
+    assert!(tools.is_dir() && reviewed.status.success(), "{}", text(&reviewed.stderr));
     for again in ["", " --case greets"] {
         let ended = shell(&motor, &model, &format!("motor dev greeter --once{again}"));
         assert!(text(&ended.stdout).contains("hello, Ada"), "{again}: {}", text(&ended.stderr));
@@ -170,6 +196,40 @@ fn a_saved_source_is_built_and_called_again_until_its_author_ends_it() {
     let ended = dev.wait();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "t\nt\nt\n"), "{ended:?}");
     assert_eq!(ended.stderr.matches("waiting for a change").count(), 5, "{ended:?}");
+}
+
+/// The group of a toolchain is not that of the command, so no signal reaches both.
+#[test]
+fn a_toolchain_ends_with_the_command_that_started_it() {
+    let motor = Motor::new();
+    let project = Project::with_given_components(&motor);
+    let beats = project.directory.join("build/beats");
+    // Its work is another process's, as that of `cargo` is. It ends in any case, if this test fails.
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && exit\n\
+                  (n=0; while [ $n -lt 1200 ]; do n=$((n + 1)); echo >>build/beats; /bin/sleep 0.05; done) &\nwait\n";
+    fs::write(project.directory.join(".toolchain/bin/componentize-py"), script).unwrap();
+    for (arguments, signal) in [
+        (&["build", "greeter"][..], Signal::TERM),
+        (&["build", "greeter"], Signal::INT),
+        (&["test", "greeter"], Signal::TERM),
+        (&["dev", "greeter", "t", "{}"], Signal::TERM),
+    ] {
+        let running = motor.start(arguments);
+        let (pause, mut patience) = (Duration::from_millis(50), Patience::default());
+        while !beats.exists() {
+            assert!(patience.lasts(), "{arguments:?} starts no toolchain");
+            std::thread::sleep(pause);
+        }
+        running.signal(signal);
+        let ended = running.wait();
+        assert_eq!(ended.code, Some(130), "{arguments:?}: {ended:?}");
+        let count = || fs::read(&beats).unwrap().len();
+        std::thread::sleep(pause);
+        let before = count();
+        std::thread::sleep(10 * pause);
+        assert_eq!(count(), before, "{arguments:?}: the toolchain goes on");
+        fs::remove_file(&beats).unwrap();
+    }
 }
 
 /// Mistakes in a project that was built: each is named, with file and line where the compiler knows them.
@@ -349,7 +409,7 @@ fn a_component_of_an_earlier_version_still_runs() {
 #[test]
 fn the_worked_example_is_tested_without_a_component() {
     let model = block_on(ModelServer::scripted(json!({ "turns": [] })));
-    let motor = Motor::new();
+    let motor = reader();
     if let Some(reason) = unavailable(&motor, &model) {
         report(&format!("`cargo test` of the scaffold in Rust: skipped: {reason}"));
         return;

@@ -21,6 +21,7 @@ use crate::neurons;
 use crate::skills_scenarios::world::{World, call, calls, says};
 
 mod javascript;
+pub(crate) mod layers;
 
 /// The longest a command may take, in seconds.
 const MAX_SECONDS: &str = "580";
@@ -138,14 +139,7 @@ pub(crate) fn equip(motor: &Motor, language: &str, project: &Path) -> Result<(),
     };
     match language {
         "rust" => {
-            let manifest = project.join("Cargo.toml");
-            let manifest = manifest.to_str().unwrap();
-            let targets = ["--target", "wasm32-wasip2", "--target", "wasm32-unknown-unknown"];
-            let fetch = [&["fetch", "-q", "--manifest-path", manifest][..], &targets[..]].concat();
-            let fetched = run(motor, Path::new("cargo"), &fetch);
-            if !fetched.status.success() {
-                return Err(format!("rust: no packages: {}", String::from_utf8_lossy(&fetched.stderr)));
-            }
+            fetch(motor, project).map_err(|reason| format!("rust: {reason}"))?;
             // One target directory for every build: the SDK's dependencies are compiled once.
             let shared = target_directory().join("scaffolds");
             fs::create_dir_all(&shared).unwrap();
@@ -157,6 +151,30 @@ pub(crate) fn equip(motor: &Motor, language: &str, project: &Path) -> Result<(),
         _ => symlink(there("c")?.join("venv"), project.join(".toolchain")).unwrap(),
     }
     Ok(())
+}
+
+/// Fetches the packages of a project in Rust. Returns why it cannot, if the registry has no package for anyone.
+///
+/// # Panics
+/// If only those of this project are not to be had: it is wrong, and not the network.
+pub(crate) fn fetch(motor: &Motor, project: &Path) -> Result<(), String> {
+    let fetched = |project: &Path| {
+        let manifest = project.join("Cargo.toml");
+        let targets = ["--target", "wasm32-wasip2", "--target", "wasm32-unknown-unknown"];
+        let fetch = [&["fetch", "-q", "--manifest-path", manifest.to_str().unwrap()][..], &targets[..]].concat();
+        let ended = run(motor, Path::new("cargo"), &fetch);
+        if ended.status.success() { Ok(()) } else { Err(text(&ended)) }
+    };
+    let Err(reason) = fetched(project) else { return Ok(()) };
+    // Without a lock file, so that the registry is asked even if the package was fetched before.
+    let known = tempfile::tempdir().unwrap();
+    let manifest = "[package]\nname = \"known\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n[dependencies]\ncfg-if = \"1\"\n[workspace]\n";
+    fs::write(known.path().join("Cargo.toml"), manifest).unwrap();
+    fs::write(known.path().join("lib.rs"), "").unwrap();
+    match fetched(known.path()) {
+        Err(unreachable) => Err(format!("the registry does not answer: {unreachable}")),
+        Ok(()) => panic!("the packages of `{}` cannot be fetched: {reason}", project.display()),
+    }
 }
 
 /// The commands of the block of a page that begins with this one.
@@ -271,7 +289,11 @@ fn check_skill(row: &Row) -> Result<(), String> {
     equip(&world.motor, language, &project)?;
     assert!(motor(&world.motor, &["build", "greeter"]).contains("motor test greeter"), "{language}");
     assert!(motor(&world.motor, &["test", "greeter", "--no-build"]).contains("3 passed, 0 failed"), "{language}");
-    motor(&world.motor, &["pack", "greeter"]);
+    let packed = || {
+        motor(&world.motor, &["pack", "greeter"]);
+        fs::read(project.join("build/greeter.skill")).unwrap()
+    };
+    assert!(packed() == packed(), "{language}: the same files gave other bytes");
     world.motor.run(&["skill", "add", project.join("build/greeter.skill").to_str().unwrap()]).succeeded();
     names(&world.review("greeter"), row.scaffold, &[], &[]);
     world.approve(&["greeter"]);
@@ -304,8 +326,14 @@ fn check(row: &Row) -> Result<(), String> {
         javascript::check(&world, &project, language);
     }
     example(row, row.example, &mut world, &project, &site);
-    if *language == "js" {
+    if *language == "ts" {
+        javascript::check_types(&world.motor, &project);
+    }
+    if ["js", "python"].contains(language) {
         javascript::refusals(&world, &project, &site.url("/page"));
+        layers::check(&world, &project, language, &site);
+    }
+    if *language == "js" {
         own_world(&world, &project);
     }
     Ok(())
@@ -383,6 +411,9 @@ fn check_reflector(language: &str) -> Result<(), String> {
     assert!(composed.contains("The facts of this cycle"), "{language}: {composed}");
     let packed = run(home, program_file(), &["pack", "careful"]);
     assert!(!packed.status.success() && text(&packed).contains("a reflector is not packed"), "{language}: {packed:?}");
+    if language == "ts" {
+        javascript::check_types(home, &project);
+    }
 
     mind.hears("mai", "hello");
     mind.cycle(&["mai"], trusting("mai", 2));
@@ -438,6 +469,9 @@ fn check_neuron(language: &str) -> Result<(), String> {
     assert!(ticked.contains(r#""price":97001"#), "{language}: {ticked}");
     let packed = run(home, program_file(), &["pack", "prices"]);
     assert!(!packed.status.success() && text(&packed).contains("a neuron is not packed"), "{language}: {packed:?}");
+    if language == "ts" {
+        javascript::check_types(home, &project);
+    }
 
     home.run_as_owner(&["neuron", "approve", "prices"], "").succeeded();
     assert_eq!(neurons::status(&world, "prices").0, "trial", "{language}");

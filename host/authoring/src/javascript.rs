@@ -12,14 +12,14 @@ use base::{Refusal, RefusalCode};
 use wasmparser::{Parser, Payload};
 
 use crate::project::{Kind, Language, Project};
-use crate::toolchain::{missing, run, world};
+use crate::toolchain::{missing, run, runs, world};
 
 const WASI: &str = "wasi:";
 /// Stands for [`WASI`] during the build, and in the sources of the project. It has the same length.
 const OWN: &str = "host:";
 
 /// Builds the component of a project into a file.
-pub(crate) fn build(project: &Project, draft: &Path) -> Result<(), Refusal> {
+pub(crate) async fn build(project: &Project, draft: &Path) -> Result<(), Refusal> {
     let failed = |error: io::Error| {
         let reason = format!("cannot write to `{}`: {error}", project.build_directory().display());
         Refusal::new(RefusalCode::StorageFailed, reason)
@@ -37,12 +37,12 @@ pub(crate) fn build(project: &Project, draft: &Path) -> Result<(), Refusal> {
     };
     // Below the project, whose name is then in no message of the component.
     let source = match project.manifest.language {
-        Language::Ts => bundle(project, name)?,
+        Language::Ts => bundle(project, name).await?,
         _ => format!("src/{name}.js"),
     };
     command.arg("--wit").arg(wit).args(["--world", world(project), "--js"]).arg(source);
     command.args(["--module-root", ".", "--sync", "--stub-wasi", "--output"]).arg(draft);
-    run(project, "componentize-qjs", command, Stdio::null())?;
+    run(project, "componentize-qjs", command, Stdio::null()).await?;
     let built = fs::read(draft).map_err(failed)?;
     let named = with_wasi(built).map_err(|error| {
         Refusal::new(RefusalCode::InvalidComponent, format!("the built component cannot be read: {error}"))
@@ -51,13 +51,13 @@ pub(crate) fn build(project: &Project, draft: &Path) -> Result<(), Refusal> {
 }
 
 /// Strips the types, without checking them, and brings all modules into one file.
-fn bundle(project: &Project, name: &str) -> Result<String, Refusal> {
+async fn bundle(project: &Project, name: &str) -> Result<String, Refusal> {
     let bundled = format!("build/{name}.js");
     let mut command = program(project, "rolldown")?;
     command.arg(format!("src/{name}.ts")).arg("--file").arg(&bundled);
     // Imports of the world are resolved afterwards, and a module that is nowhere is refused then.
     command.args(["--format", "esm", "--platform", "browser", "--no-checks.unresolvedImport"]);
-    run(project, "rolldown", command, Stdio::null())?;
+    run(project, "rolldown", command, Stdio::null()).await?;
     Ok(bundled)
 }
 
@@ -67,7 +67,14 @@ fn program(project: &Project, name: &str) -> Result<Command, Refusal> {
     if path.exists() {
         return Ok(Command::new(path));
     }
-    Err(missing(name, &format!("`npm install` in `{}`", project.directory.display())))
+    let install = format!("`npm install` in `{}`", project.directory.display());
+    if !runs(Path::new("node")) {
+        return Err(missing(
+            "Node.js",
+            &format!("install Node 20.19 or later from your system's packages, then {install}"),
+        ));
+    }
+    Err(missing(name, &install))
 }
 
 /// Copies the WIT with [`OWN`] in place of [`WASI`].

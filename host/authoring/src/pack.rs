@@ -1,13 +1,13 @@
 //! Packing a built project into a `.skill` archive: the same files give the same bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use base::{ContentHash, Refusal, RefusalCode};
-use skills::snapshot::read_archive;
+use skills::snapshot::{is_history, read_archive};
 use skills::{SkillBounds, SkillForm};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
@@ -77,7 +77,10 @@ pub fn pack(project: &Project, tools: &[ToolLine]) -> Result<PackedSkill, Refusa
         }
         Kind::Skill => {
             let root = project.directory.join("skill");
-            collect(&root, "", &mut files).map_err(|error| failed(&root, error))?;
+            let (mut own, mut hidden) = (BTreeMap::new(), BTreeSet::new());
+            collect(&root, "", &mut own, &mut hidden).map_err(|error| failed(&root, error))?;
+            check_names(&own, &hidden, &files)?;
+            files.extend(own);
         }
     }
     let bytes = archive(&files).map_err(|error| failed(&project.build_directory(), io::Error::other(error)))?;
@@ -122,13 +125,42 @@ fn skill_of_tool(project: &Project, tools: &[ToolLine]) -> String {
     text
 }
 
-fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+/// Refuses files of a skill that would take the place of a built one, and names that are hidden.
+fn check_names(
+    own: &BTreeMap<String, Vec<u8>>,
+    hidden: &BTreeSet<String>,
+    built: &BTreeMap<String, Vec<u8>>,
+) -> Result<(), Refusal> {
+    let refused =
+        |reason: String, remedy: &str| Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(remedy));
+    if !hidden.is_empty() {
+        let names = hidden.iter().map(String::as_str).collect::<Vec<_>>().join("`, `");
+        let reason = format!("`{names}` in `skill` would come to all who take the skill: hidden, or an editor's copy");
+        return refused(reason, "move it out of `skill`, or give it a name without a dot before it or a `~` behind it");
+    }
+    if let Some(path) = own.keys().find(|path| built.contains_key(*path)) {
+        let reason = format!("`skill/{path}` would take the place of the component that was built and tested");
+        return refused(reason, "remove it from `skill`: the built component is packed without it");
+    }
+    Ok(())
+}
+
+/// Reads files, and the paths of those that are hidden. Left out are `.git`, which is no part of a skill, and `.DS_Store`, which the
+/// host reads in no archive: the packed files have the hash of the reviewed directory.
+fn collect(
+    directory: &Path,
+    prefix: &str,
+    files: &mut BTreeMap<String, Vec<u8>>,
+    hidden: &mut BTreeSet<String>,
+) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().into_string().map_err(|_| io::Error::other("a name is not UTF-8"))?;
         let path = format!("{prefix}{name}");
         match entry.file_type()? {
-            kind if kind.is_dir() => collect(&entry.path(), &format!("{path}/"), files)?,
+            _ if is_history(&path) || name == ".DS_Store" => {}
+            _ if name.starts_with('.') || name.ends_with('~') => drop(hidden.insert(path)),
+            kind if kind.is_dir() => collect(&entry.path(), &format!("{path}/"), files, hidden)?,
             kind if kind.is_file() => drop(files.insert(path, fs::read(entry.path())?)),
             _ => return Err(io::Error::other(format!("`{path}` is neither a file nor a directory"))),
         }
@@ -206,6 +238,67 @@ mod tests {
         assert!(refused.reason.contains("`other`"), "{refused:?}");
         fs::remove_file(project.component()).unwrap();
         assert!(pack(&project, &[]).unwrap_err().remedy.unwrap().contains("motor build"));
+    }
+
+    #[test]
+    fn a_file_of_a_skill_does_not_take_the_place_of_the_built_component() {
+        let root = tempfile::tempdir().unwrap();
+        let project = project(root.path(), Kind::Skill);
+        let skill = project.directory.join("skill");
+        fs::write(skill.join("greeter.wasm"), b"another component").unwrap();
+        let refused = pack(&project, &[]).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::InvalidRequest);
+        assert!(refused.reason.contains("`skill/greeter.wasm`"), "{refused:?}");
+        assert!(refused.remedy.unwrap().starts_with("remove it from `skill`"));
+        assert!(!project.component().with_extension("skill").exists());
+        // Another component is a file of the skill like any other.
+        fs::rename(skill.join("greeter.wasm"), skill.join("other.wasm")).unwrap();
+        let packed = pack(&project, &[]).unwrap();
+        assert_eq!(packed.files, ["SKILL.md", "greeter.wasm", "other.wasm", "policy.json"]);
+    }
+
+    #[test]
+    fn hidden_files_of_a_skill_are_left_out_or_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let project = project(root.path(), Kind::Skill);
+        let skill = project.directory.join("skill");
+        let write = |path: &str| {
+            fs::create_dir_all(skill.join(path).parent().unwrap()).unwrap();
+            fs::write(skill.join(path), "x").unwrap();
+        };
+        for path in [".git/config", ".DS_Store", "references/.DS_Store", "references/a.b.md", "references/~a.md"] {
+            write(path);
+        }
+        let packed = pack(&project, &[]).unwrap();
+        assert_eq!(packed.files, ["SKILL.md", "greeter.wasm", "policy.json", "references/a.b.md", "references/~a.md"]);
+        // The reviewed directory has the same files, and so the same hash.
+        let reviewed = root.path().join("greeter");
+        for path in &packed.files {
+            let (from, to) = (skill.join(path), reviewed.join(path));
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(if path == "greeter.wasm" { project.component() } else { from }, to).unwrap();
+        }
+        let bounds = SkillBounds::default();
+        let archive = read_archive(&fs::read(&packed.path).unwrap(), &bounds).unwrap();
+        fs::create_dir(reviewed.join(".git")).unwrap();
+        assert_eq!(archive.hash, skills::snapshot::read(&reviewed, &bounds).unwrap().hash);
+
+        fs::remove_file(&packed.path).unwrap();
+        for path in [".env", "references/.env", ".vscode/settings.json", "references/.git/config", "SKILL.md~"] {
+            write(path);
+            let refused = pack(&project, &[]).unwrap_err();
+            // Of a directory, itself.
+            let name = path.trim_end_matches("/settings.json").trim_end_matches("/config");
+            assert_eq!(refused.code, RefusalCode::InvalidRequest, "{path}");
+            assert!(refused.reason.starts_with(&format!("`{name}` in `skill`")), "{refused:?}");
+            assert!(refused.remedy.unwrap().starts_with("move it out of `skill`"), "{path}");
+            assert!(!packed.path.exists(), "{path}");
+            match skill.join(name) {
+                directory if directory.is_dir() => fs::remove_dir_all(directory).unwrap(),
+                file => fs::remove_file(file).unwrap(),
+            }
+        }
+        pack(&project, &[]).unwrap();
     }
 
     #[test]

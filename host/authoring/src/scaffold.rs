@@ -127,6 +127,7 @@ const FOR_NEURONS: &str = "choose `--lang rust`, `--lang js` or `--lang c`, or p
 /// If there is no such scaffold, or the directory exists or cannot be written. A directory that was begun is left in place.
 pub fn create(directory: &Path, kind: Kind, language: Language, name: &SkillName) -> Result<Project, Refusal> {
     let sources = sources(kind, language)?;
+    check_name(kind, language, name)?;
     let failed = |error: io::Error| {
         let reason = format!("cannot create `{}`: {error}", directory.display());
         match error.kind() {
@@ -142,6 +143,16 @@ pub fn create(directory: &Path, kind: Kind, language: Language, name: &SkillName
     let manifest = ProjectManifest { kind, name: name.clone(), language, description: description(kind) };
     write_files(directory, &manifest, sources).map_err(failed)?;
     Project::open(directory)
+}
+
+/// Refuses a name that cargo finds twice in the project.
+fn check_name(kind: Kind, language: Language, name: &SkillName) -> Result<(), Refusal> {
+    let has_sdk = language == Language::Rust && !kind.is_pure();
+    if has_sdk && sdk::CRATES.contains(&name.as_str()) {
+        let reason = format!("the name `{name}` is taken: every project in Rust has a crate of that name in `vendor`");
+        return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("choose another name"));
+    }
+    Ok(())
 }
 
 fn description(kind: Kind) -> String {
@@ -203,7 +214,12 @@ fn write_files(directory: &Path, manifest: &ProjectManifest, sources: &[Embedded
         Language::C | Language::Python | Language::Js | Language::Ts => sdk::write_wasi(directory)?,
     }
     if manifest.language == Language::Ts {
-        sdk::write(&directory.join("tsconfig.json"), TSCONFIG)?;
+        let text = match manifest.kind.is_pure() {
+            // Their sources are those in JavaScript, without types. Those of a tool follow from the layer.
+            true => TSCONFIG.replace("\"strict\": true,", "\"strict\": true,\n    \"noImplicitAny\": false,"),
+            false => TSCONFIG.to_owned(),
+        };
+        sdk::write(&directory.join("tsconfig.json"), &text)?;
     }
     match manifest.kind {
         Kind::Tool => sdk::write(&directory.join("policy.json"), POLICY),
@@ -237,6 +253,26 @@ mod tests {
         }
         let missing = Project::open(root.path()).unwrap_err();
         assert!(missing.remedy.unwrap().contains("motor new tool"));
+    }
+
+    #[test]
+    fn the_names_of_the_vendored_crates_are_taken_where_they_are_vendored() {
+        let root = tempfile::tempdir().unwrap();
+        for name in sdk::CRATES {
+            let name = SkillName::parse(name).unwrap();
+            let place = |kind: Kind, language: Language| root.path().join(format!("{name}-{kind:?}-{language}"));
+            let new = |kind, language| create(&place(kind, language), kind, language, &name);
+            for kind in [Kind::Tool, Kind::Skill] {
+                let refused = new(kind, Language::Rust).unwrap_err();
+                assert!(refused.reason.contains(&format!("`{name}` is taken")), "{refused:?}");
+                assert_eq!(refused.remedy.as_deref(), Some("choose another name"));
+                assert!(!place(kind, Language::Rust).exists());
+            }
+            new(Kind::Tool, Language::Python).unwrap();
+            new(Kind::Reflector, Language::Rust).unwrap();
+        }
+        let near = SkillName::parse("motor-sdk-tools").unwrap();
+        create(&root.path().join("near"), Kind::Tool, Language::Rust, &near).unwrap();
     }
 
     #[test]

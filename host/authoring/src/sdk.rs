@@ -41,10 +41,13 @@ const GUESTS_MANIFEST: &str = include_str!("../../../guest-tools/Cargo.toml");
 /// The versions that the SDK is tested with.
 pub(crate) const LOCK: &str = include_str!("../../../guest-tools/Cargo.lock");
 
+/// Names of the crates in `vendor`: the SDK, and its attribute.
+pub(crate) const CRATES: [&str; 2] = ["motor-sdk", "sdk-macros"];
+
 /// Writes the SDK to `vendor/motor-sdk`, and its attribute beside it. It finds the WIT in `wit`, two directories above its own.
 pub(crate) fn write_sdk(project: &Path) -> io::Result<()> {
-    let crates = [("motor-sdk", SDK, SDK_MANIFEST), ("sdk-macros", MACROS, MACROS_MANIFEST)];
-    for (name, sources, text) in crates {
+    let sources = [(SDK, SDK_MANIFEST), (MACROS, MACROS_MANIFEST)];
+    for (name, (sources, text)) in CRATES.into_iter().zip(sources) {
         let root = project.join("vendor").join(name);
         for (path, text) in sources {
             write(&root.join("src").join(path), text)?;

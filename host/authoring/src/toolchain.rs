@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use base::{Refusal, RefusalCode};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Child;
 use wit_component::ComponentEncoder;
 
 use crate::bindings::ProjectWorld;
@@ -22,11 +24,12 @@ const PURE_TARGET: &str = "wasm32-unknown-unknown";
 const FOR_C: &str = "ziglang==0.17.1";
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
-/// Builds the component, and returns its path. For a tool its proposed policy is put beside it. Blocks until the toolchain ends.
+/// Builds the component, and returns its path. For a tool its proposed policy is put beside it. If the future is dropped, the
+/// toolchain ends.
 ///
 /// # Errors
 /// If the toolchain is missing (the remedy installs it) or fails.
-pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
+pub async fn build(project: &Project) -> Result<PathBuf, Refusal> {
     let directory = project.build_directory();
     let failed = |error: io::Error| {
         Refusal::new(RefusalCode::StorageFailed, format!("cannot write to `{}`: {error}", directory.display()))
@@ -36,10 +39,10 @@ pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
     // Beside its place and then renamed: a reader sees a whole component or the earlier one.
     let draft = component.with_extension("wasm.new");
     match project.manifest.language {
-        Language::Rust => rust(project, &draft)?,
-        Language::Python => python(project, &draft)?,
-        Language::Js | Language::Ts => javascript::build(project, &draft)?,
-        Language::C => c(project, &draft)?,
+        Language::Rust => rust(project, &draft).await?,
+        Language::Python => python(project, &draft).await?,
+        Language::Js | Language::Ts => javascript::build(project, &draft).await?,
+        Language::C => c(project, &draft).await?,
     }
     let built = fs::read(&draft).map_err(failed)?;
     let described = describe(built, &project.directory.join("wit"), world(project)).map_err(|error| {
@@ -48,13 +51,25 @@ pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
     })?;
     fs::write(&draft, described).map_err(failed)?;
     fs::rename(&draft, &component).map_err(failed)?;
-    if project.manifest.kind == Kind::Tool && project.proposal().is_file() {
-        fs::copy(project.proposal(), component.with_extension("json")).map_err(failed)?;
-    }
+    put_proposal(project).map_err(failed)?;
     Ok(component)
 }
 
-fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
+/// Puts the proposed policy of a tool beside its component.
+fn put_proposal(project: &Project) -> io::Result<()> {
+    let beside = project.component().with_extension("json");
+    match project.manifest.kind {
+        Kind::Tool if project.proposal().is_file() => fs::copy(project.proposal(), beside).map(drop),
+        // That of an earlier build would still be proposed.
+        Kind::Tool => match fs::remove_file(beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        },
+        Kind::Skill | Kind::Reflector | Kind::Neuron => Ok(()),
+    }
+}
+
+async fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
     let triple = if project.manifest.kind.is_pure() { PURE_TARGET } else { TARGET };
     let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", triple]).output();
     let libraries = libraries.map_err(|_| {
@@ -73,7 +88,7 @@ fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
     // The component of an earlier build must not be taken for one that this build does not leave. Cargo puts it back if it is
     // up to date.
     fs::remove_file(&built).ok();
-    run(project, "cargo build", cargo, io::stderr().into())?;
+    run(project, "cargo build", cargo, io::stderr().into()).await?;
     fs::copy(&built, draft).map_err(|error| {
         let reason = format!("the build left no `{}`: {error}", built.display());
         Refusal::new(RefusalCode::Failed, reason)
@@ -97,7 +112,7 @@ fn encode(path: &Path) -> Result<(), Refusal> {
     fs::write(path, component).map_err(failed)
 }
 
-fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
+async fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
     let own = project.directory.join(".toolchain/bin/componentize-py");
     let program = if own.is_file() { own } else { PathBuf::from("componentize-py") };
     if !runs(&program) {
@@ -118,10 +133,10 @@ fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
     }
     command.args(["app", "-p", "src", "-o"]).arg(draft);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    run(project, "componentize-py", command, io::stderr().into())
+    run(project, "componentize-py", command, io::stderr().into()).await
 }
 
-fn c(project: &Project, draft: &Path) -> Result<(), Refusal> {
+async fn c(project: &Project, draft: &Path) -> Result<(), Refusal> {
     let python = project.directory.join(".toolchain/bin/python");
     if !python.is_file() {
         let place = project.directory.display();
@@ -144,7 +159,7 @@ fn c(project: &Project, draft: &Path) -> Result<(), Refusal> {
     // 1 MiB of stack, as in Rust: zig's own 16 MiB are all the memory that a neuron has.
     clang.args(["-ffunction-sections", "-Wl,--gc-sections", "-Wl,-z,stack-size=1048576", "-isystem"]);
     clang.arg(bindings).arg("-o").arg(&core).args(c_sources(project)?).arg(bound);
-    run(project, "zig cc", clang, io::stderr().into())?;
+    run(project, "zig cc", clang, io::stderr().into()).await?;
     let failed = |error: io::Error| {
         Refusal::new(RefusalCode::StorageFailed, format!("cannot make a component of `{}`: {error}", core.display()))
     };
@@ -185,20 +200,41 @@ fn c_sources(project: &Project) -> Result<Vec<PathBuf>, Refusal> {
 }
 
 /// Whether a program starts at all.
-fn runs(program: &Path) -> bool {
+pub(crate) fn runs(program: &Path) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok()
 }
 
 /// Runs a program of a toolchain in the project. Its standard output never is that of `motor`.
-pub(crate) fn run(project: &Project, name: &str, mut command: Command, stdout: Stdio) -> Result<(), Refusal> {
+pub(crate) async fn run(project: &Project, name: &str, mut command: Command, stdout: Stdio) -> Result<(), Refusal> {
     command.current_dir(&project.directory).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::inherit());
-    match command.status() {
+    let mut command = tokio::process::Command::from(command);
+    command.process_group(0).kill_on_drop(true);
+    let ended = async {
+        let mut group = Group(command.spawn()?);
+        group.0.wait().await
+    };
+    match ended.await {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Refusal::new(RefusalCode::Failed, format!("`{name}` failed ({status})"))
             .with_remedy("mend the errors above, then build again")),
         Err(error) => Err(missing(name, &format!("check that it can be started: {error}"))),
+    }
+}
+
+/// A program and everything that it started: a compiler outlives the `cargo` that is killed alone. If dropped before its end, the
+/// whole group is killed.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Without an id the process was reaped, and its number may already belong to another.
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(id) = id {
+            // It may have ended by itself meanwhile.
+            kill_process_group(id, Signal::KILL).ok();
+        }
     }
 }
 
@@ -217,18 +253,36 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
+    #[tokio::test]
+    async fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
         let root = tempfile::tempdir().unwrap();
         let name = SkillName::parse("greeter").unwrap();
-        let project = crate::create(&root.path().join("js"), Kind::Tool, Language::Js, &name).unwrap();
-        let refused = build(&project).unwrap_err();
-        assert_eq!(
-            (refused.code, refused.reason.as_str()),
-            (RefusalCode::NotFound, "componentize-qjs is not installed")
-        );
-        assert!(refused.remedy.unwrap().starts_with("`npm install` in `"));
+        let project = crate::create(&root.path().join("c"), Kind::Tool, Language::C, &name).unwrap();
+        let refused = build(&project).await.unwrap_err();
+        assert_eq!((refused.code, refused.reason.as_str()), (RefusalCode::NotFound, "zig is not installed"));
+        assert!(refused.remedy.unwrap().contains("pip install ziglang=="));
         assert!(!project.component().exists());
+    }
+
+    #[test]
+    fn the_policy_beside_a_component_is_that_of_its_project() {
+        let root = tempfile::tempdir().unwrap();
+        let name = SkillName::parse("greeter").unwrap();
+        let project = crate::create(&root.path().join("tool"), Kind::Tool, Language::Rust, &name).unwrap();
+        let beside = project.component().with_extension("json");
+        fs::create_dir(project.build_directory()).unwrap();
+        put_proposal(&project).unwrap();
+        assert_eq!(fs::read(&beside).unwrap(), fs::read(project.proposal()).unwrap());
+        fs::remove_file(project.proposal()).unwrap();
+        for _ in 0..2 {
+            put_proposal(&project).unwrap();
+            assert!(!beside.exists(), "a policy that its author took away is proposed");
+        }
+        // A skill has its policy in `skill/`, and no file of this name is its build's.
+        let project = crate::create(&root.path().join("skill"), Kind::Skill, Language::Rust, &name).unwrap();
+        fs::create_dir(project.build_directory()).unwrap();
+        put_proposal(&project).unwrap();
+        assert!(!project.component().with_extension("json").exists());
     }
 
     #[test]

@@ -94,6 +94,14 @@ pub(super) fn check(world: &World, project: &Path, language: &str) {
     fs::write(&path, format!("{scaffold}{source}")).unwrap();
     fs::write(project.join(format!("src/units.{language}")), units).unwrap();
     super::motor(motor, &["build", "greeter"]);
+    if language == "ts" {
+        check_types(motor, project);
+        let wrong = "export const length: number = \"1\";\n";
+        fs::write(project.join("src/wrong.ts"), wrong).unwrap();
+        let said = text(&tsc(motor, project));
+        assert!(said.contains("src/wrong.ts(1,14): error TS2322"), "{said}");
+        fs::remove_file(project.join("src/wrong.ts")).unwrap();
+    }
     let component = project.join("build/greeter.wasm");
     let call = |tool: &str, arguments: &str| motor.run(&["call", component.to_str().unwrap(), tool, arguments]);
     for (tool, arguments, succeeds, words) in CALLS {
@@ -128,6 +136,39 @@ pub(super) fn check(world: &World, project: &Path, language: &str) {
     fs::write(wit, powers).unwrap();
 }
 
+fn tsc(motor: &Motor, project: &Path) -> Output {
+    let program = project.join("node_modules/.bin/tsc");
+    run(motor, &program, &["--pretty", "false", "--project", project.to_str().unwrap()])
+}
+
+/// Checks the types of a project in TypeScript, which no build does.
+#[track_caller]
+pub(super) fn check_types(motor: &Motor, project: &Path) {
+    let ended = tsc(motor, project);
+    assert!(ended.status.success(), "{}", text(&ended));
+}
+
+/// Scaffolds are built with installed toolchains, so their own versions and those of the pages are never installed: they are the same.
+#[test]
+fn the_versions_that_authors_install_are_those_that_are_tested() {
+    let table = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let tested = table(include_str!("../../toolchains/javascript/package.json"))["dependencies"].take();
+    let scaffold = table(include_str!("../../../host/authoring/templates/javascript/package.json.txt"));
+    let packages = scaffold["devDependencies"].as_object().unwrap();
+    assert_eq!(packages.len(), 2, "{packages:?}");
+    for (name, version) in packages {
+        assert_eq!(version, &tested[name], "{name}");
+    }
+    let typescript = format!("`npx -p typescript@{} tsc`", tested["typescript"].as_str().unwrap());
+    assert!(include_str!("../../../docs/authoring-javascript.md").contains(&typescript), "{typescript}");
+    let toolchains = include_str!("../../../xtask/src/toolchains.rs");
+    for page in [include_str!("../../../docs/authoring-python.md"), include_str!("../../../docs/authoring-c.md")] {
+        let install = commands(page, "motor new tool").into_iter().find(|line| installs(line)).unwrap();
+        let package = install.rsplit(' ').next().unwrap();
+        assert!(package.contains("==") && toolchains.contains(package), "{package}");
+    }
+}
+
 /// Takes the comments off imports in `wit/project.wit`.
 pub(super) fn take(path: &Path, imports: &[&str]) {
     let wit = fs::read_to_string(path).unwrap();
@@ -138,13 +179,15 @@ pub(super) fn take(path: &Path, imports: &[&str]) {
     fs::write(path, wit.lines().map(line).collect::<String>()).unwrap();
 }
 
-/// A request that the network gate refuses, and files that a call does not have.
+/// A request that the network gate refuses, and URLs that no request can have.
 pub(super) fn refusals(world: &World, project: &Path, url: &str) {
     let component = project.join("build/greeter.wasm");
     let arguments = json!({ "url": url }).to_string();
     let ended = world.motor.run(&["call", component.to_str().unwrap(), "save_page", &arguments]);
     let says = |word: &str| ended.stderr.contains(word);
     assert!(ended.code == Some(1) && says("denied:") && says("domain_not_allowed"), "{ended:?}");
-    let ended = world.motor.run(&["call", component.to_str().unwrap(), "save_page", r#"{"url":"ftp://x"}"#]);
-    assert!(ended.code == Some(1) && ended.stderr.contains("bad_input:"), "{ended:?}");
+    for arguments in [r#"{"url":"ftp://x"}"#, r#"{"url":"api.example.com/page"}"#] {
+        let ended = world.motor.run(&["call", component.to_str().unwrap(), "save_page", arguments]);
+        assert!(ended.code == Some(1) && ended.stderr.contains("bad_input:"), "{arguments}: {ended:?}");
+    }
 }

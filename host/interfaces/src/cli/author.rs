@@ -21,6 +21,7 @@ use super::context::{Context, usage};
 use super::inspect::{at, tools, workbench};
 use crate::exit::CommandExit;
 use crate::output::text;
+use crate::words::review::shell;
 
 pub(super) use dev::{DevArgs, dev};
 pub(super) use test::{CaseReport, TestArgs, test};
@@ -99,21 +100,36 @@ pub(super) async fn new(arguments: NewArgs, context: &Context) -> Done {
 
 pub(super) async fn build(arguments: ProjectArgs, context: &Context) -> Done {
     let project = Project::open(&arguments.project)?;
-    let report = built(&project, context, &workbench(context)?).await?;
+    let bench = workbench(context)?;
+    let report = tokio::select! {
+        biased;
+        // Listened for before the toolchain starts: it is not in this process's group, so a signal alone does not reach it.
+        _ = context.wishes.next() => return Ok(CommandExit::Interrupted),
+        report = built(&project, context, &bench) => report?,
+    };
     context.answer(&report, || summary(&project, &report, context.output.columns))?;
     next(context, &format!("motor test {}", arguments.project.display()));
     drop_in(&project, context)?;
     Ok(CommandExit::Ok)
 }
 
-/// Prints the commands that follow the tests of a component which is not packed.
+/// Prints the commands that bring a component into the home. A skill comes there packed.
 fn drop_in(project: &Project, context: &Context) -> Result<(), Refusal> {
     let (name, component) = (project.name(), project.component());
+    let shown = |path: &Path| shell(&path.display().to_string());
     match project.manifest.kind {
-        Kind::Tool | Kind::Skill => {}
+        Kind::Skill => {}
+        Kind::Tool => {
+            // A build needs no home.
+            let Ok(place) = context.place() else { return Ok(()) };
+            let (tools, policy) = (shown(&place.home.tools()), component.with_extension("json"));
+            let policy = if policy.is_file() { format!(" {}", shown(&policy)) } else { String::new() };
+            next(context, &format!("mkdir -p {tools} && cp {}{policy} {tools}", shown(&component)));
+            next(context, &format!("motor skill review {name}"));
+        }
         Kind::Reflector => {
-            let reflectors = context.place()?.home.reflectors();
-            next(context, &format!("mkdir -p {0} && cp {1} {0}", reflectors.display(), component.display()));
+            let reflectors = shown(&context.place()?.home.reflectors());
+            next(context, &format!("mkdir -p {reflectors} && cp {} {reflectors}", shown(&component)));
             next(context, &format!("motor cortex reflector approve {name}"));
             next(context, &format!("motor config set cortex.reflector {name}"));
         }
@@ -180,8 +196,7 @@ pub(super) fn wit(arguments: &WitArgs, context: &Context) -> Done {
 /// # Errors
 /// If the toolchain is missing or fails, or the component is not usable; the remedy names the change.
 async fn built(project: &Project, context: &Context, bench: &Workbench) -> Result<ComponentReport, Refusal> {
-    let of = project.clone();
-    let component = blocking(move || authoring::build(&of)).await?;
+    let component = authoring::build(project).await?;
     let report = at(bench, context, bench.inspect_file(&component)).await?;
     let (checked, kind, remedy) = match project.manifest.kind {
         Kind::Tool | Kind::Skill => return with_tools(report),

@@ -51,8 +51,9 @@ pub(in super::super) async fn dev(arguments: DevArgs, context: &Context) -> Done
         let seen = sources(&project).await?;
         let round = round(&project, &bench, context, &call, &mut imports);
         let done = tokio::select! {
-            done = round => done,
+            biased;
             _ = context.wishes.next() => return Ok(CommandExit::Interrupted),
+            done = round => done,
         };
         if arguments.once {
             return done;

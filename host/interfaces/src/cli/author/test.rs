@@ -58,7 +58,11 @@ pub(in super::super) async fn test(arguments: TestArgs, context: &Context) -> Do
     let cases = cases(&project, arguments.only.as_deref())?;
     let bench = workbench(context)?;
     if !arguments.no_build {
-        built(&project, context, &bench).await?;
+        tokio::select! {
+            biased;
+            _ = context.wishes.next() => return Ok(CommandExit::Interrupted),
+            built = built(&project, context, &bench) => drop(built?),
+        }
     } else if !project.component().is_file() {
         let reason = format!("there is no built component `{}`", project.component().display());
         let remedy = format!("`motor build {}` first", arguments.project.display());
