@@ -4,6 +4,7 @@
 //! The real program has no virtual clock: the trials here have no hours. `virtual_clock.rs` has the 24 hours and 50 signals.
 
 mod components;
+mod poisoned;
 mod virtual_clock;
 
 use serde_json::{Value, json};
@@ -92,7 +93,7 @@ fn the_same_code_eight_times_becomes_a_neuron_that_acts_without_a_model() {
     let mut runs: Vec<String> =
         (0..4).map(|number| act(&world, &format!("note the price of [97,50{number}]"))).collect();
     learn(&runs[0]);
-    chat.until("said", "this code has succeeded in 4 runs, not yet in 5");
+    chat.until("said", "this code has succeeded in 4 runs or turns, not yet in 5");
     runs.extend((4..8).map(|number| act(&world, &format!("note the price of [97,50{number}]"))));
     learn(&runs[7]);
     chat.until("said", "\"status\":\"quarantined\"");
@@ -151,6 +152,65 @@ fn the_same_code_eight_times_becomes_a_neuron_that_acts_without_a_model() {
     motor.run_as_owner(&["neuron", "forget", "bitcoin"], "").succeeded();
     assert_eq!(motor.json(&["neuron", "signals"]), json!([]));
     motor.refuses(&["neuron", "show", "bitcoin"], 1, "not_found");
+    serving.kill();
+}
+
+/// The agent of the seed without runs: it executes the code itself when it is told to note a price, and proposes it by its text.
+fn computes_prices(asked: &Asked<'_>) -> Turn {
+    let told = asked.last_of("user");
+    let note = || {
+        let summary = format!("Bitcoin is at ${}", bracketed(told));
+        call("core_execute", json!({ "code": sampled(&summary, BITCOIN) }))
+    };
+    match (asked.role(), told.split_once(' ')) {
+        ("user", Some(("note", _))) => note(),
+        ("tool", Some(("note", _))) if told.contains("again and again") && asked.replies() < 6 => note(),
+        ("user", Some(("learn", code))) => {
+            let body = if code == "the price" { BITCOIN } else { "return [];" };
+            let arguments = json!({
+                "code": sampled("any", body), "name": "bitcoin", "purpose": "notices a high price",
+                "inputs": ["run.completed"], "outputs": ["bitcoin.high"],
+            });
+            call("core_consolidate", arguments)
+        }
+        _ => says(&format!("tool: {}", asked.last())),
+    }
+}
+
+#[test]
+fn programs_of_conversations_count_by_turns_also_over_a_killed_host() {
+    let world = World::new(computes_prices);
+    world.motor.configure("[energy]\nenabled = false\n");
+    let serving = world.serve();
+    let mut chat = world.follow();
+    // However often it is executed in one turn, the turn counts once.
+    world.send("note the price of [97,501] again and again");
+    chat.until("said", "97501");
+    world.send("learn the price");
+    chat.until("said", "this code has succeeded in 1 runs or turns, not yet in 5");
+    world.send("learn something else");
+    chat.until("said", "succeeded neither in a completed run nor by `core_execute`");
+    for price in [97_502, 97_503] {
+        world.send(&format!("note the price of [{price}]"));
+        chat.until("said", &price.to_string());
+    }
+    serving.kill();
+    let serving = world.serve();
+    let mut chat = world.follow();
+    for price in [97_504, 97_505] {
+        world.send(&format!("note the price of [{price}]"));
+        chat.until("said", &price.to_string());
+    }
+    world.send("learn the price");
+    chat.until("said", "\"status\":\"quarantined\"");
+    let shown = world.motor.json(&["neuron", "show", "bitcoin"])["neuron"].clone();
+    assert_eq!(shown["origin"], json!({ "successes": 5 }), "{shown:#}");
+    assert_eq!(shown["scenarios"].as_array().unwrap().len(), 5, "{shown:#}");
+    // A forgotten conversation takes its programs with it.
+    world.motor.run_as_owner(&["chat", "forget", "chat"], "").succeeded();
+    world.send("learn the price");
+    let mut chat = world.follow();
+    chat.until("said", "succeeded neither");
     serving.kill();
 }
 

@@ -164,8 +164,7 @@ impl Host {
             reflectors: home.reflectors(),
             home: home.path().to_owned(),
             stays,
-        });
-        let reflections = reflections.await?;
+        })?;
         for file in &config.network.authorities {
             open_regular(file, Links::Followed).map_err(|error| {
                 let reason = format!("`network.authorities`: cannot read `{}`: {error}", file.display());
@@ -293,6 +292,7 @@ impl Host {
             reflections: reflections.clone(),
         };
         let cognition = mind::open(hands, &signals, &clock, &random).await?;
+        reflections.finish_forgetting(&cognition).await?;
         let ticking = neurons.end_on_drop();
         // Only a host that stays: the peers of a channel do not wait for a command of the owner.
         let channels = if stays { mind::channels(&config.channels)? } else { Vec::new() };

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 use toolbox::SandboxPool;
 
 use crate::api::neurons::{ApproveNeuron, NeuronDetail, NeuronList};
-pub(crate) use consolidate::consolidate;
+pub(crate) use consolidate::{code_hash, consolidate};
 use engine::EngineHost;
 pub(crate) use engine::{signal_text, tick_limits};
 pub(crate) use propose::ENERGY_MICROS;

@@ -108,11 +108,11 @@ pub enum CortexEvent {
 }
 
 impl Reflections {
-    /// Opens the cortex of the default agent, and ends the forgetting of peers that an earlier host began.
+    /// Opens the cortex of the default agent.
     ///
     /// # Errors
     /// If the store fails.
-    pub(crate) async fn open(parts: ReflectionParts) -> Result<Self, Refusal> {
+    pub(crate) fn open(parts: ReflectionParts) -> Result<Self, Refusal> {
         let ReflectionParts {
             store,
             clock,
@@ -152,7 +152,6 @@ impl Reflections {
         for agent in Cortex::agents_with_guidance(&reflections.0.store)?.into_iter().take(MAX_AGENTS / 2) {
             reflections.cortex(&agent)?;
         }
-        reflections.finish_forgetting().await?;
         Ok(reflections)
     }
 

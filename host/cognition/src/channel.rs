@@ -9,6 +9,7 @@
 //! [`Cognition::follow`] and need no outbox.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,17 +19,19 @@ use ledger::{ChannelName, PeerId};
 use parking_lot::Mutex;
 use store::{Batch, Scan, StoreError, Table};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::cognition::{Cognition, NewMessage, Sender};
 use crate::conversation::Conversation;
-use crate::record::{ConversationId, ConversationKey, EntryBody, name_key, names_prefix, outbox_key};
+use crate::record::{ConversationId, ConversationKey, EntryBody, channel_and_peer, name_key, names_prefix, outbox_key};
 
 /// Pause after a channel or the storage failed; before each further try of a conversation's replies it is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between two tries.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// Time for a delivery that is safely repeated: longer, it has failed, and the replies to others go on.
+const MAX_DELIVERY: Duration = Duration::from_secs(20);
 /// Time for the delivery that is under way when the host begins to stop.
 const GRACE: Duration = Duration::from_secs(3);
 /// Entries and names that are read at a time.
@@ -82,7 +85,9 @@ pub trait Channel: Send + Sync {
     /// If the channel cannot forget it: it may be received again, and is then known.
     async fn settle(&self, receipt: &str, refused: Option<&Refusal>) -> Result<(), Refusal>;
 
-    /// Delivers a reply. The replies to a peer come in order, one at a time.
+    /// Delivers a reply. The replies to a peer come in order, and a channel gets one at a time. Where [`Channel::repeats_safely`], one that
+    /// takes longer than 20 s is dropped and tried again after a pause; any other channel bounds the time of its deliveries itself, because
+    /// the replies to its other peers wait for them.
     ///
     /// # Errors
     /// `try_later` only if it was certainly not delivered: it is tried again after a pause, until it succeeds, also by later hosts. With
@@ -112,6 +117,10 @@ struct Waiting {
     ready: BTreeSet<Vec<u8>>,
     /// After a failure. None of them keeps the others waiting.
     paused: BTreeMap<Vec<u8>, Pause>,
+    /// The last of `ready` that was taken: the one after it is next, so that each has its turn.
+    last: Vec<u8>,
+    /// Whether the last that was taken was a further try. Such a try may be slow: one of `ready` comes after each.
+    has_retried: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -142,15 +151,25 @@ impl Waiting {
 
     fn take_next(&mut self) -> NextDelivery {
         let earliest = self.paused.iter().min_by_key(|(_, pause)| pause.until);
-        match earliest.map(|(name, pause)| (name.clone(), *pause)) {
-            Some((name, Pause { until, next })) if until <= Instant::now() => {
-                self.paused.remove(&name);
-                NextDelivery::Due(name, next)
+        let earliest = earliest.map(|(name, pause)| (name.clone(), *pause));
+        let has_turn = !self.has_retried || self.ready.is_empty();
+        if let Some((name, Pause { until, next })) = &earliest
+            && has_turn
+            && *until <= Instant::now()
+        {
+            self.paused.remove(name);
+            self.has_retried = true;
+            return NextDelivery::Due(name.clone(), *next);
+        }
+        self.has_retried = false;
+        let after = (Bound::Excluded(self.last.clone()), Bound::Unbounded);
+        match self.ready.range(after).next().or_else(|| self.ready.first()).cloned() {
+            Some(name) => {
+                self.ready.remove(&name);
+                self.last.clone_from(&name);
+                NextDelivery::Due(name, PAUSE)
             }
-            earliest => match self.ready.pop_first() {
-                Some(name) => NextDelivery::Due(name, PAUSE),
-                None => NextDelivery::NotBefore(earliest.map(|(_, pause)| pause.until)),
-            },
+            None => NextDelivery::NotBefore(earliest.map(|(_, pause)| pause.until)),
         }
     }
 }
@@ -204,12 +223,10 @@ impl Cognition {
             let page = store.scan::<ConversationId>(Table::Conversations, &scan)?;
             let Some((last, _)) = page.last() else { return Ok(found) };
             scan = Scan::prefix(names_prefix()).limit(PAGE).after(last.clone());
-            for (name, id) in page {
-                let head = Conversation::stored_head(store, &id)?;
-                if head.is_some_and(|head| head.key.channel == *channel && head.key.peer.is_some()) {
-                    found.push(name);
-                }
-            }
+            let is_on = |name: &Vec<u8>| {
+                channel_and_peer(name).is_some_and(|(on, peer)| on == channel.as_str().as_bytes() && !peer.is_empty())
+            };
+            found.extend(page.into_iter().map(|(name, _)| name).filter(is_on));
         }
     }
 
@@ -243,46 +260,50 @@ impl Cognition {
                     continue;
                 }
             };
-            let emptied = tokio::select! {
-                emptied = self.empty(&name, channel) => emptied,
+            let delivered = tokio::select! {
+                delivered = self.deliver_next(&name, channel) => delivered,
                 () = overdue(closing) => {
                     tracing::warn!(channel = channel.name().as_str(), "the host stops in the middle of a delivery");
                     return;
                 }
             };
-            if let Err(refusal) = emptied {
-                tracing::warn!(%refusal, channel = channel.name().as_str(), "replies wait in the outbox; trying again");
-                outbox.waiting.lock().pause(name, pause);
+            match delivered {
+                // There may be more, after a reply to each other peer.
+                Ok(true) => outbox.waiting.lock().add(name),
+                Ok(false) => {}
+                Err(refusal) => {
+                    let channel = channel.name().as_str();
+                    tracing::warn!(%refusal, channel, "replies wait in the outbox; trying again");
+                    outbox.waiting.lock().pause(name, pause);
+                }
             }
         }
     }
 
-    /// Delivers the replies of a conversation that were not claimed yet, until the host begins to stop.
-    async fn empty(&self, name: &[u8], channel: &dyn Channel) -> Result<(), Refusal> {
+    /// Delivers the first reply of a conversation that was not claimed yet. `false`: there is none, or the host begins to stop.
+    async fn deliver_next(&self, name: &[u8], channel: &dyn Channel) -> Result<bool, Refusal> {
         let store = &self.inner.parts.store;
-        let Some(id) = store.get::<ConversationId>(Table::Conversations, name)? else { return Ok(()) };
-        let Some(conversation) = self.conversation(&id)? else { return Ok(()) };
+        let Some(id) = store.get::<ConversationId>(Table::Conversations, name)? else { return Ok(false) };
+        let Some(conversation) = self.conversation(&id)? else { return Ok(false) };
         let ConversationKey { agent, peer: Some(peer), .. } = conversation.hold().await.head.key.clone() else {
-            return Ok(());
+            return Ok(false);
         };
-        let mut claimed: u64 = store.get(Table::Conversations, outbox_key(&id))?.unwrap_or(0);
+        let claimed: u64 = store.get(Table::Conversations, outbox_key(&id))?.unwrap_or(0);
         let mut after = claimed;
         loop {
             let page = conversation.entries(after.saturating_add(1), PAGE)?;
-            if page.is_empty() {
-                return Ok(());
-            }
-            for (event, entry) in page {
-                after = event;
-                let EntryBody::Said { text, .. } = entry.body else { continue };
-                let (agent, peer) = (agent.clone(), peer.clone());
-                let is_closing = self.inner.closing.is_cancelled();
-                if is_closing
-                    || !self.hand_over(&conversation, channel, claimed, Outbound { agent, peer, event, text }).await?
-                {
-                    return Ok(());
+            let Some((last, _)) = page.last() else { return Ok(false) };
+            after = *last;
+            let reply = page.into_iter().find_map(|(event, entry)| match entry.body {
+                EntryBody::Said { text, .. } => Some((event, text)),
+                _ => None,
+            });
+            if let Some((event, text)) = reply {
+                if self.inner.closing.is_cancelled() {
+                    return Ok(false);
                 }
-                claimed = event;
+                let reply = Outbound { agent, peer, event, text };
+                return self.hand_over(&conversation, channel, claimed, reply).await;
             }
         }
     }
@@ -304,10 +325,18 @@ impl Cognition {
         if !is_there {
             return Ok(false);
         }
-        match channel.deliver(&reply).await {
+        // One that is dropped in the middle may have arrived.
+        let delivered = match repeats {
+            true => timeout(MAX_DELIVERY, channel.deliver(&reply)).await.unwrap_or_else(|_| {
+                let reason = format!("a delivery took longer than {} s", MAX_DELIVERY.as_secs());
+                Err(Refusal::new(RefusalCode::TryLater, reason))
+            }),
+            false => channel.deliver(&reply).await,
+        };
+        match delivered {
             Ok(()) => {}
             Err(refusal) if refusal.code == RefusalCode::TryLater => {
-                // It has certainly not arrived. While the store takes no commit, no other reply could be claimed either.
+                // It has certainly not arrived, or is safely repeated. While the store takes no commit, no other reply could be claimed either.
                 while !repeats && let Err(refusal) = self.claim(conversation, claimed).await {
                     tracing::warn!(%refusal, "a reply that was not delivered is still claimed; trying again");
                     sleep(PAUSE).await;
@@ -344,4 +373,52 @@ async fn reached(time: Option<Instant>) {
 async fn overdue(closing: &CancellationToken) {
     closing.cancelled().await;
     sleep(GRACE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> Vec<u8> {
+        name.as_bytes().to_vec()
+    }
+
+    #[track_caller]
+    fn takes(waiting: &mut Waiting, expected: &str) {
+        let NextDelivery::Due(taken, _) = waiting.take_next() else { panic!("nothing is due") };
+        assert_eq!(taken, name(expected));
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_always_has_more_takes_turns_with_the_others() {
+        let mut waiting = Waiting::default();
+        for of in ["aaa", "mmm", "zzz"] {
+            waiting.add(name(of));
+        }
+        for expected in ["aaa", "mmm", "zzz", "aaa", "mmm", "zzz"] {
+            takes(&mut waiting, expected);
+            waiting.add(name(expected));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn further_tries_take_turns_with_the_first_ones() {
+        let mut waiting = Waiting::default();
+        for of in ["aaa", "bbb"] {
+            waiting.pause(name(of), PAUSE);
+        }
+        waiting.add(name("mmm"));
+        waiting.add(name("zzz"));
+        // Neither of the two is due yet.
+        takes(&mut waiting, "mmm");
+        tokio::time::advance(2 * PAUSE).await;
+        for expected in ["aaa", "zzz", "bbb"] {
+            takes(&mut waiting, expected);
+        }
+        waiting.pause(name("aaa"), PAUSE);
+        tokio::time::advance(2 * PAUSE).await;
+        // With no other waiting, each try is one.
+        takes(&mut waiting, "aaa");
+        assert!(matches!(waiting.take_next(), NextDelivery::NotBefore(None)));
+    }
 }

@@ -122,7 +122,21 @@ impl Conversation {
         self: &Arc<Self>,
         held: Held,
         entries: Vec<EntryBody>,
-        mut batch: Batch,
+        batch: Batch,
+        change: impl FnOnce(&mut Head, u64),
+    ) -> Result<Appended, Refusal> {
+        self.append_holding(held, entries, (batch, ()), change).await
+    }
+
+    /// As [`Conversation::append`], with guards of the batch, which are dropped after the commit, also if the caller goes away before it.
+    ///
+    /// # Errors
+    /// As [`Conversation::append`].
+    pub async fn append_holding(
+        self: &Arc<Self>,
+        held: Held,
+        entries: Vec<EntryBody>,
+        (mut batch, guards): (Batch, impl Send + 'static),
         change: impl FnOnce(&mut Head, u64),
     ) -> Result<Appended, Refusal> {
         if held.is_forgotten {
@@ -157,7 +171,7 @@ impl Conversation {
             let mut held = held;
             conversation.store.commit(batch).await?;
             // The next interaction with the peer counts from this one.
-            drop(noted);
+            drop((noted, guards));
             let newest = head.last();
             held.head = head;
             conversation.newest.send_replace(newest);

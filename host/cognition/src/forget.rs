@@ -13,9 +13,10 @@ use store::{Batch, Scan, StoreError, Table, broke_off};
 
 use crate::cognition::Cognition;
 use crate::conversation::{Conversation, Held};
+use crate::programs;
 use crate::record::{
-    ConversationId, ConversationKey, Head, agent_prefix, deletion_key, entries_prefix, forgotten_key, forgotten_prefix,
-    head_key, messages_prefix, name_hash, name_key, notes_prefix, outbox_key, work_key,
+    ConversationKey, Head, deletion_key, entries_prefix, forgotten_key, forgotten_prefix, head_key, latest_channel_key,
+    messages_prefix, name_hash, name_key, notes_prefix, outbox_key, work_key,
 };
 
 /// Notes in one list.
@@ -121,25 +122,18 @@ impl Cognition {
 
     /// Deletes the conversations with a peer, and returns their number. The caller holds `naming`.
     async fn forget_all_with(&self, agent: &AgentName, peer: &PeerId) -> Result<usize, Refusal> {
-        let store = &self.inner.parts.store;
-        let (mut forgotten, mut after): (usize, Option<Vec<u8>>) = (0, None);
-        loop {
-            let mut scan = Scan::prefix(agent_prefix(agent)).limit(PAGE);
-            if let Some(after) = after.take() {
-                scan = scan.after(after);
-            }
-            let page = store.scan::<ConversationId>(Table::Conversations, &scan)?;
-            let Some((last, _)) = page.last() else { return Ok(forgotten) };
-            after = Some(last.clone());
-            for (_, id) in &page {
-                let Some(conversation) = self.conversation(id)? else { continue };
-                let held = conversation.hold().await;
-                if held.head.key.peer.as_ref() == Some(peer) && !held.is_forgotten {
-                    self.delete(&conversation, held, ForgottenBy::Owner).await?;
-                    forgotten += 1;
-                }
+        let mut forgotten = 0;
+        // By name: reading all conversations would keep every message waiting.
+        for channel in self.channels_of(agent)? {
+            let key = ConversationKey { agent: agent.clone(), channel, peer: Some(peer.clone()) };
+            let Some(conversation) = self.find(&key)? else { continue };
+            let held = conversation.hold().await;
+            if !held.is_forgotten {
+                self.delete(&conversation, held, ForgottenBy::Owner).await?;
+                forgotten += 1;
             }
         }
+        Ok(forgotten)
     }
 
     /// The notes about forgotten conversations of an agent, the newest first, at most `limit` and at most [`MAX_LISTED_FORGOTTEN`].
@@ -225,6 +219,12 @@ impl Cognition {
             bytes: head.extent.as_ref().map_or(0, |extent| extent.bytes),
             memories,
         };
+        programs::stage_deletion(store, &mut batch, agent, id)?;
+        if is_owner
+            && store.get::<ChannelName>(Table::Conversations, latest_channel_key(agent))?.as_ref() == Some(channel)
+        {
+            batch.delete(Table::Conversations, latest_channel_key(agent));
+        }
         for key in [name_key(&head.key), head_key(id), work_key(id), outbox_key(id)] {
             batch.delete(Table::Conversations, key);
         }

@@ -23,6 +23,7 @@ mod memory;
 mod note;
 mod perform;
 mod ports;
+mod programs;
 mod prompt;
 mod read;
 mod record;
@@ -46,9 +47,10 @@ pub use idle::IdleConversation;
 pub use memory::{ForgottenMemories, MAX_MEMORIES, MAX_MEMORY, MAX_SEARCH, Memory, MemoryFilter};
 pub use note::HostNote;
 pub use ports::{
-    Charged, Consolidation, Delegation, Hands, Minds, Observed, Observer, PeerAnswer, PeerJudgement, PromptSection,
+    Charged, Consolidation, Delegation, Hands, Minds, Observed, Observer, PeerAnswer, ProgramOutcome, PromptSection,
     RunAnswer, RunDecision, RunView, SensedSignals, SkillView,
 };
+pub use programs::{ExecutedProgram, LearnableProgram};
 pub use prompt::MAX_SECTION;
 pub use read::{ChatFollower, ConversationFilter, MAX_LISTED_CONVERSATIONS};
 pub use record::{AskedBy, ChatEvent, ChatEventBody, ConversationKey, ConversationSummary, Speaker};

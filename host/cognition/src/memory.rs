@@ -19,6 +19,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::cognition::Cognition;
 use crate::memory::index::MemoryIndex;
 use crate::record::Head;
+use crate::sources::{MANY, MANY_RUNS, Sources, taints};
 
 /// Memories of one agent: some of each day for ten years. It bounds the index in memory.
 pub const MAX_MEMORIES: usize = 10_000;
@@ -45,9 +46,18 @@ pub struct Memory {
     pub text: String,
     /// The channel of the owner's conversation that it was remembered in.
     pub channel: ChannelName,
-    /// Sources of the foreign text that had come into that conversation, `run:ID` of runs among them. Default: none.
+    /// Sources of the foreign text that had come into that conversation, `run:ID` of runs among them: at most 64 of each by name, and
+    /// `many other sources` or `run:run_others` for the rest. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
+}
+
+impl Memory {
+    /// The source that stands for those of its kind without a name: a memory that has it may have this source, too.
+    #[must_use]
+    pub fn unnamed(source: &str) -> &'static str {
+        if taints(source) { MANY } else { MANY_RUNS }
+    }
 }
 
 /// The memories to find.
@@ -187,11 +197,12 @@ impl Memories {
             return Err(Refusal::new(RefusalCode::TryLater, reason)
                 .with_remedy("the owner deletes some with `motor memory forget`"));
         }
-        let mut sources = head.sources();
-        // Remembered again, it keeps its sources.
+        // Remembered again, it keeps all its sources by name, so that each of them still finds it.
+        let mut sources = Sources::default();
         if let Some(earlier) = &earlier {
             sources.add(&earlier.sources);
         }
+        sources.add(&head.sources().with_runs());
         let channel = head.key.channel.clone();
         let fresh = Memory { id, at, text: text.to_owned(), channel, sources: Vec::new() };
         let memory = Memory { sources: sources.with_runs(), ..earlier.unwrap_or(fresh) };
@@ -227,11 +238,11 @@ impl Memories {
         self.indexes.lock().discard(agent);
     }
 
-    /// The memories of an agent that fit the filter. It may block.
+    /// The memories of an agent that fit the filter.
     ///
     /// # Errors
     /// If the search is too long, or the store fails.
-    pub fn find(&self, agent: &AgentName, filter: &MemoryFilter) -> Result<Vec<Memory>, Refusal> {
+    pub async fn find(&self, agent: &AgentName, filter: MemoryFilter) -> Result<Vec<Memory>, Refusal> {
         if filter.search.as_ref().is_some_and(|search| search.chars().count() > MAX_SEARCH) {
             let reason = format!("a search has at most {MAX_SEARCH} characters");
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
@@ -240,12 +251,19 @@ impl Memories {
         let index = match known {
             Some(index) => index,
             None => {
-                // No commit is under way while the records are read.
-                let _writing = self.writing.clone().blocking_lock_owned();
-                self.known_or_built(agent)?
+                // No commit is under way while the records are read, also if nothing waits for them any more. It is waited for here:
+                // the change that is under way may need the thread that would wait.
+                let writing = self.hold().await;
+                let (memories, agent) = (self.clone(), agent.clone());
+                blocking(move || {
+                    let _writing = writing;
+                    memories.known_or_built(&agent)
+                })
+                .await?
             }
         };
-        self.indexed(agent, &index, filter)
+        let (memories, agent) = (self.clone(), agent.clone());
+        blocking(move || memories.indexed(&agent, &index, &filter)).await
     }
 
     /// The index of an agent, for a caller that holds [`Memories::hold`].
@@ -290,7 +308,7 @@ impl Memories {
         let mut found = Vec::new();
         for id in ids {
             let memory: Option<Memory> = self.store.get(Table::Conversations, memory_key(agent, &id))?;
-            // One that was deleted meanwhile, or that has the source no longer by its name, is left out.
+            // One that was deleted meanwhile, also if it was remembered anew without the source, is left out.
             let fits = |memory: &Memory| source.as_ref().is_none_or(|source| memory.sources.contains(source));
             found.extend(memory.filter(fits));
         }
@@ -315,8 +333,7 @@ impl Cognition {
     /// # Errors
     /// If the search is too long, or the store fails.
     pub async fn memories(&self, agent: &AgentName, filter: MemoryFilter) -> Result<Vec<Memory>, Refusal> {
-        let (memories, agent) = (self.inner.memories.clone(), agent.clone());
-        blocking(move || memories.find(&agent, &filter)).await
+        self.inner.memories.find(agent, filter).await
     }
 
     /// A memory of an agent.

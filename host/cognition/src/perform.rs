@@ -1,5 +1,5 @@
 //! Executing one call of a turn. Each command carries a key that is derived from the call, so a call whose outcome was lost in a crash
-//! is given again and has one effect.
+//! is given again and has one effect. Memories, programs and judgements, which cognition stores itself, are in the batch of the outcome.
 
 mod home;
 mod peers;
@@ -7,16 +7,20 @@ mod peers;
 use base::text::{Foreign, cut};
 use base::{Refusal, RefusalCode, RunId};
 use consent::Consent;
+use ledger::NewAssessment;
 use llm::{Arguments, RequestedCall};
 use serde_json::{Value, json};
+use store::Store;
 
 use crate::dispatch::is_cut;
 use crate::memory::{Memories, Memory, MemoryFilter};
 use crate::ports::{Consolidation, Delegation, Hands, RunAnswer, RunDecision, RunView};
+use crate::programs::{self, LearnableProgram};
 use crate::record::{AskedBy, Head};
 use crate::sources::{source_of, taints};
 use crate::tools::{ActCall, ConsolidateCall, CoreCall, TaskAction, TaskCall, TurnPowers, read};
 use crate::word::{OwnerWord, owner_word};
+pub(crate) use peers::judged;
 
 /// Characters of a reply to the other side.
 pub(crate) const MAX_REPLY: usize = 16_000;
@@ -31,7 +35,7 @@ pub(crate) const MAX_OUTCOME: usize = 20_000;
 const MAX_SENSED: usize = 20;
 /// Memories that a call recalls.
 const MAX_RECALLED: usize = 5;
-/// Sources of a memory that the model is shown.
+/// Sources of a memory, or of a conversation, that the model is shown.
 const MAX_SHOWN_SOURCES: usize = 5;
 
 /// The beginning of the idempotency keys of runs that a conversation started.
@@ -49,6 +53,7 @@ pub(crate) struct CallContext<'a> {
     /// The id of the conversation.
     pub id: &'a str,
     pub hands: &'a dyn Hands,
+    pub store: &'a Store,
     pub memories: &'a Memories,
     pub head: &'a Head,
     pub powers: TurnPowers,
@@ -58,7 +63,7 @@ pub(crate) struct CallContext<'a> {
     pub word: Option<(String, Consent)>,
     /// The idempotency key of the call.
     pub key: String,
-    /// Entries with which something was said before the owner's message, since the oldest open question.
+    /// Entries with words for the owner before the message, since the oldest open question.
     pub said: Vec<u64>,
     /// Whether the turn has dealt with a run before this call: the owner's yes may have been about that one.
     pub has_acted: bool,
@@ -75,6 +80,10 @@ pub(crate) struct CallOutcome {
     pub sources: Vec<String>,
     /// A text to remember, which is stored together with the outcome.
     pub remembered: Option<String>,
+    /// A program that can become a neuron, which is stored together with the outcome.
+    pub learnable: Option<LearnableProgram>,
+    /// A judgement about a peer, which is recorded together with the outcome.
+    pub judgement: Option<NewAssessment>,
 }
 
 /// A question that is no longer open.
@@ -125,7 +134,7 @@ pub(crate) async fn perform(call: &RequestedCall, context: CallContext<'_>) -> C
         Ok(CoreCall::Credentials) => home::credentials(context).await,
         Ok(CoreCall::ListPeers { after }) => peers::list(after, context).await,
         Ok(CoreCall::QueryPeer { peer }) => peers::query(peer, context).await,
-        Ok(CoreCall::AssessPeer(request)) => peers::assess(request, context).await,
+        Ok(CoreCall::AssessPeer(request)) => peers::assess(request, &context),
     };
     performed.unwrap_or_else(|refusal| CallOutcome::refused(&refusal))
 }
@@ -166,8 +175,12 @@ async fn task(request: TaskCall, context: CallContext<'_>) -> Result<CallOutcome
             Ok(CallOutcome { settled, ..CallOutcome::result(&json!({ "runId": run, "cancelled": true })) })
         }
         TaskAction::Retry => {
-            if guidance.is_some() && !context.head.sources().is_empty() {
-                let reason = "the guidance may come from web content that is in this conversation";
+            let sources = context.head.sources();
+            if guidance.is_some() && !sources.is_empty() {
+                let reason = format!(
+                    "the guidance may repeat untrusted text in this conversation of {}",
+                    named(&sources.list())
+                );
                 return Err(Refusal::new(RefusalCode::Forbidden, reason)
                     .with_remedy("retry without guidance, or delegate a new task"));
             }
@@ -237,7 +250,7 @@ async fn respond(
             Ok(CallOutcome { settled, delegated, ..CallOutcome::result(&json!({ "runId": run, "answered": true })) })
         }
         AskedBy::Approval { id, actions, summaries, .. } => {
-            // The request is said right after its signal. If anything was said since, a yes may be the answer to that.
+            // The request is said right after its signal. If anything was shown since, a yes may be the answer to that.
             let is_latest = said.iter().all(|entry| *entry <= question.shown.saturating_add(1));
             let others = head.questions.len() > 1 || has_acted || !is_latest;
             let grant = match owner_word(&message, &[run.as_str(), id], others) {
@@ -246,8 +259,8 @@ async fn respond(
                 OwnerWord::Unclear => {
                     let also = if others {
                         format!(
-                            ", with `{run}` in it, because words of yours or another request came after this one: the owner \
-                             has to write `yes {run}`"
+                            ", with `{run}` in it, because words of yours, news, a task or another request came after this one: \
+                             the owner has to write `yes {run}`"
                         )
                     } else {
                         String::new()
@@ -272,9 +285,21 @@ async fn respond(
 
 /// The proposal of a neuron. The conversation's sources go with it, because its text and its scenarios may come from there.
 async fn consolidate(request: ConsolidateCall, context: CallContext<'_>) -> Result<CallOutcome, Refusal> {
-    let ConsolidateCall { run, name, purpose, inputs, outputs, energy_micros, scenarios } = request;
+    let ConsolidateCall { run, code, name, purpose, inputs, outputs, energy_micros, scenarios } = request;
     let (agent, sources) = (context.head.key.agent.clone(), context.head.sources().list());
-    let consolidation = Consolidation { agent, run, name, purpose, inputs, outputs, energy_micros, scenarios, sources };
+    let consolidation = Consolidation {
+        programs: programs::stored(context.store, &agent)?,
+        agent,
+        run,
+        code,
+        name,
+        purpose,
+        inputs,
+        outputs,
+        energy_micros,
+        scenarios,
+        sources,
+    };
     Ok(CallOutcome::result(&context.hands.consolidate(consolidation).await?))
 }
 
@@ -289,9 +314,8 @@ async fn sense(context: CallContext<'_>) -> Result<CallOutcome, Refusal> {
 
 /// Recalled memories as data: its sources taint the conversation like those of a run (SPEC TAINT-1).
 async fn recall(query: String, context: CallContext<'_>) -> Result<CallOutcome, Refusal> {
-    let (memories, agent) = (context.memories.clone(), context.head.key.agent.clone());
     let filter = MemoryFilter { search: Some(query), source: None, limit: MAX_RECALLED };
-    let found = store::blocking(move || memories.find(&agent, &filter)).await?;
+    let found = context.memories.find(&context.head.key.agent, filter).await?;
     let mut sources: Vec<String> = found.iter().flat_map(|memory| memory.sources.clone()).collect();
     sources.sort();
     sources.dedup();
@@ -311,6 +335,17 @@ async fn recall(query: String, context: CallContext<'_>) -> Result<CallOutcome, 
 fn foreign(sentence: &str, of: &str, source: &str, text: &Value) -> String {
     let text = Foreign(&text.to_string()).visible(MAX_REPORT);
     format!("{sentence}\n{}", base::fence::fenced(of, source, &text))
+}
+
+/// The sources by name, a few of them, for the reason of a refusal.
+fn named(sources: &[String]) -> String {
+    let mut names: Vec<String> =
+        sources.iter().take(MAX_SHOWN_SOURCES).map(|source| format!("`{}`", Foreign(source).line(80))).collect();
+    match sources.len().saturating_sub(names.len()) {
+        0 => {}
+        more => names.push(format!("{more} more")),
+    }
+    names.join(", ")
 }
 
 /// The report of a run for the model. Its texts are those of a run, so it is fenced.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{AgentName, Refusal, RunId};
 use consent::Consent;
-use ledger::{Assessment, PeerId, PeerReport, PeerSummary};
+use ledger::{PeerId, PeerReport, PeerSummary};
 use llm::{Model, Usage};
 use store::Batch;
 
+use crate::programs::{ExecutedProgram, LearnableProgram};
 use crate::record::{AskedBy, ConversationKey};
 use crate::turn::TriggerKind;
 
@@ -35,13 +36,17 @@ pub struct Delegation {
     pub sources: Vec<String>,
 }
 
-/// A proposal to make the code of a run a neuron. The host parses and checks all of it.
+/// A proposal to make code of runs, or of programs of `core_execute`, a neuron. The host parses and checks all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Consolidation {
     /// The agent that proposes.
     pub agent: AgentName,
     /// A completed run with the code.
-    pub run: RunId,
+    pub run: Option<RunId>,
+    /// The code itself with a sample, in place of a run.
+    pub code: Option<String>,
+    /// The programs of the agent's conversations that can become neurons.
+    pub programs: Vec<ExecutedProgram>,
     /// The name of the neuron.
     pub name: String,
     /// Its purpose for the owner, in one line.
@@ -56,6 +61,15 @@ pub struct Consolidation {
     pub scenarios: Vec<serde_json::Value>,
     /// Sources of the web content that the conversation has taken in.
     pub sources: Vec<String>,
+}
+
+/// The outcome of a program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProgramOutcome {
+    /// A JSON object for the model: value, console output, error.
+    pub report: serde_json::Value,
+    /// Present if it succeeded and can become a neuron.
+    pub learnable: Option<LearnableProgram>,
 }
 
 /// Signals of neurons, for the model.
@@ -74,19 +88,6 @@ pub struct SkillView {
     pub report: serde_json::Value,
     /// Sources of its text: `skill:NAME`, unless the owner approved these bytes. They taint the conversation (SPEC TAINT-1).
     pub sources: Vec<String>,
-}
-
-/// A judgement about a peer, to be recorded as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerJudgement {
-    /// The agent that judges.
-    pub agent: AgentName,
-    /// The peer, which must be known.
-    pub peer: PeerId,
-    /// From -10 to 10; the ledger refuses any other.
-    pub trust: i64,
-    /// The reasons, as text of a model.
-    pub rationale: String,
 }
 
 /// A run as cognition sees it.
@@ -156,9 +157,8 @@ pub trait Hands: Send + Sync {
     async fn consolidate(&self, consolidation: Consolidation) -> Result<serde_json::Value, Refusal>;
     /// The latest signals of an agent's neurons.
     async fn sensed(&self, agent: &AgentName, limit: usize) -> Result<SensedSignals, Refusal>;
-    /// Executes JavaScript in the isolated sandbox, under the default limits, and returns its outcome for the model. A failure of the
-    /// program is an outcome.
-    async fn execute(&self, agent: &AgentName, code: String) -> Result<serde_json::Value, Refusal>;
+    /// Executes JavaScript in the isolated sandbox, under the default limits. A failure of the program is an outcome.
+    async fn execute(&self, agent: &AgentName, code: String) -> Result<ProgramOutcome, Refusal>;
     /// The skills of the home with their status, for the model.
     async fn skills(&self) -> Result<serde_json::Value, Refusal>;
     /// The text of a file of a skill; `None`: of its manifest.
@@ -173,8 +173,6 @@ pub trait Hands: Send + Sync {
     async fn peer(&self, agent: &AgentName, peer: PeerId) -> Result<PeerReport, Refusal>;
     /// Whether the agent's model may assess peers now (SPEC LED-4): only while its cortex is off.
     async fn offers_assess_peer(&self, agent: &AgentName) -> bool;
-    /// Records a judgement about a peer. Refused while the cortex is on.
-    async fn assess_peer(&self, judgement: PeerJudgement) -> Result<Assessment, Refusal>;
 }
 
 /// Something that costs the agent of a conversation.

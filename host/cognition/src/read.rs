@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use base::{AgentName, Refusal, RefusalCode};
 use ledger::{ChannelName, PeerId};
-use store::{Scan, Table};
+use store::{Scan, StoreError, Table};
 use tokio::sync::watch;
 
 use crate::cognition::Cognition;
 use crate::conversation::{Conversation, FORGOTTEN, shown};
-use crate::record::{ChatEvent, ConversationId, ConversationKey, ConversationSummary, Head, agent_prefix};
+use crate::record::{
+    ChatEvent, ConversationId, ConversationKey, ConversationSummary, Head, agent_prefix, channel_and_peer,
+    end_of_channel,
+};
 
 /// Conversations in one list.
 pub const MAX_LISTED_CONVERSATIONS: usize = 1_000;
@@ -77,6 +80,23 @@ impl Cognition {
                     return Ok(listed);
                 }
             }
+        }
+    }
+
+    /// The channels on which an agent has conversations: one read for each, however many peers are on it.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub(crate) fn channels_of(&self, agent: &AgentName) -> Result<Vec<ChannelName>, StoreError> {
+        let (store, mut channels) = (&self.inner.parts.store, Vec::new());
+        let mut scan = Scan::prefix(agent_prefix(agent)).limit(1);
+        loop {
+            let page = store.scan::<ConversationId>(Table::Conversations, &scan)?;
+            let Some((channel, _)) = page.first().and_then(|(name, _)| channel_and_peer(name)) else {
+                return Ok(channels);
+            };
+            scan = Scan::prefix(agent_prefix(agent)).limit(1).after(end_of_channel(agent, channel));
+            channels.extend(std::str::from_utf8(channel).ok().and_then(|channel| ChannelName::parse(channel).ok()));
         }
     }
 }

@@ -16,6 +16,7 @@
 //! | `k`, agent | the last note that was taken in, and how many were lately |
 //! | `l`, agent | the channel of the owner's latest message |
 //! | `r`, agent, `00`, id | a memory of the agent |
+//! | `p`, agent, `00`, key of a call | a program of `core_execute` that can become a neuron |
 
 use base::{AgentName, ContentHash, Provenance, RunId, Timestamp};
 use ledger::{ChannelName, PeerId};
@@ -56,6 +57,22 @@ pub(crate) fn name_key(key: &ConversationKey) -> Vec<u8> {
     bytes.push(0);
     bytes.extend(peer.as_bytes());
     bytes
+}
+
+/// The channel and the peer in the name of a conversation; the peer is empty for the owner.
+pub(crate) fn channel_and_peer(name: &[u8]) -> Option<(&[u8], &[u8])> {
+    // None of the parts has a zero byte.
+    let mut parts = name.splitn(3, |byte| *byte == 0).skip(1);
+    Some((parts.next()?, parts.next()?))
+}
+
+/// A key after the names of all conversations of an agent on a channel, and before those on the next one.
+pub(crate) fn end_of_channel(agent: &AgentName, channel: &[u8]) -> Vec<u8> {
+    // No text has this byte.
+    let mut key = agent_prefix(agent);
+    key.extend(channel);
+    key.extend(b"\0\xff");
+    key
 }
 
 /// The beginning of the names of all conversations.

@@ -17,11 +17,11 @@ const MAX_SOURCES: usize = 64;
 /// Characters of the name of a source.
 const MAX_SOURCE: usize = 200;
 /// Stands for all sources beyond [`MAX_SOURCES`], and for a set that is unknown. It taints like any other.
-const MANY: &str = "many other sources";
+pub(crate) const MANY: &str = "many other sources";
 /// Begins the source of text of a run. No host, with or without a port, and no name of a peer or neuron is written so.
 const RUN: &str = "run:run_";
 /// Stands for all runs beyond [`MAX_SOURCES`].
-const MANY_RUNS: &str = "run:run_others";
+pub(crate) const MANY_RUNS: &str = "run:run_others";
 /// Stands for the sources of a report that was stored without them.
 const EARLIER_REPORT: &str = "an earlier report of a run";
 
@@ -40,10 +40,12 @@ impl Sources {
         for source in sources {
             let source = cut(source, MAX_SOURCE);
             let is_taint = taints(&source);
-            if self.0.iter().filter(|known| taints(known) == is_taint).count() < MAX_SOURCES {
+            let others = if is_taint { MANY } else { MANY_RUNS };
+            let is_named = |known: &&String| taints(known) == is_taint && *known != others;
+            if source == others || self.0.iter().filter(is_named).count() < MAX_SOURCES {
                 self.0.insert(source);
             } else if !self.0.contains(&source) {
-                self.0.insert(if is_taint { MANY } else { MANY_RUNS }.to_owned());
+                self.0.insert(others.to_owned());
             }
         }
     }
@@ -113,6 +115,19 @@ mod tests {
             assert!(sources.list().contains(&MANY.to_owned()));
         }
         assert!(!Sources::unknown().is_empty());
+    }
+
+    #[test]
+    fn a_full_set_that_is_added_first_keeps_all_its_names() {
+        let mut sources = Sources::default();
+        // Some of them are after the one that stands for others.
+        sources.add(&(0..MAX_SOURCES + 9).map(|number| format!("peer:{number}")).collect::<Vec<_>>());
+        sources.add(&(0..MAX_SOURCES + 9).map(|number| format!("run:run_{number}")).collect::<Vec<_>>());
+        let mut again = Sources::default();
+        again.add(&sources.with_runs());
+        assert_eq!(again, sources);
+        again.add(&["evil.example".to_owned()]);
+        assert_eq!(again, sources);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{AgentName, Door, Provenance, Random, Refusal, RunId, Secret, SystemClock};
+use base::{AgentName, Clock, Door, Provenance, Random, Refusal, RunId, Secret, SystemClock};
 use consent::{Claim, Consent, ConsentGate};
-use ledger::{Assessment, AssessmentSource, ChannelName, Ledger, LedgerParts, PeerId, PeerReport, PeerSummary};
+use ledger::{ChannelName, Direction, Ledger, LedgerParts, NewInteraction, PeerId, PeerReport, PeerSummary};
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, RequestedCall};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -56,7 +56,6 @@ struct Script {
     peers: Mutex<Vec<PeerReport>>,
     /// Whether the cortex is off.
     offers_assess_peer: Mutex<bool>,
-    judgements: Mutex<Vec<PeerJudgement>>,
     /// Replies to requests for a summary, in order; `None` waits for ever. Without one left: `They talked.`
     summaries: Mutex<VecDeque<Option<ChatReply>>>,
     compactions: Mutex<Vec<ChatRequest>>,
@@ -173,10 +172,15 @@ impl Hands for Scripted {
         Ok(self.0.sensed.lock().clone())
     }
 
-    async fn execute(&self, _: &AgentName, code: String) -> Result<Value, Refusal> {
-        let outcome = json!({ "ok": true, "output": code });
+    async fn execute(&self, _: &AgentName, code: String) -> Result<ProgramOutcome, Refusal> {
+        let report = json!({ "ok": true, "output": code });
+        let learnable =
+            code.strip_prefix("const signal = ").and_then(|rest| rest.split_once(';')).map(|(sample, code)| {
+                let (code, sample) = (base::ContentHash::of(code.as_bytes()), serde_json::from_str(sample).unwrap());
+                LearnableProgram { code, sample, output: "[]".to_owned() }
+            });
         self.0.executed.lock().push(code);
-        Ok(outcome)
+        Ok(ProgramOutcome { report, learnable })
     }
 
     async fn skills(&self) -> Result<Value, Refusal> {
@@ -210,14 +214,6 @@ impl Hands for Scripted {
     async fn offers_assess_peer(&self, _: &AgentName) -> bool {
         *self.0.offers_assess_peer.lock()
     }
-
-    async fn assess_peer(&self, judgement: PeerJudgement) -> Result<Assessment, Refusal> {
-        let trust = i8::try_from(judgement.trust).unwrap();
-        let (at, source) = (base::Timestamp::from_millis(1), AssessmentSource::Agent);
-        let rationale = judgement.rationale.clone();
-        self.0.judgements.lock().push(judgement);
-        Ok(Assessment { number: 1, info_score: 4, trust, rationale, created_at: at, source })
-    }
 }
 
 fn unknown(name: &str) -> Refusal {
@@ -238,6 +234,7 @@ struct Home {
     gate: ConsentGate,
     token: String,
     script: Arc<Script>,
+    clock: Arc<dyn Clock>,
     directory: tempfile::TempDir,
 }
 
@@ -248,7 +245,7 @@ impl Home {
         let gate = ConsentGate::open(store.clone(), Arc::new(SystemClock::default()), directory.path().to_owned());
         let gate = gate.await.unwrap();
         let token = std::fs::read_to_string(directory.path().join("owner.token")).unwrap();
-        Self { store, gate, token, script: Arc::default(), directory }
+        Self { store, gate, token, script: Arc::default(), clock: Arc::new(SystemClock::default()), directory }
     }
 
     async fn open(&self, replies: Vec<ChatReply>) -> Cognition {
@@ -258,7 +255,7 @@ impl Home {
 
     /// Opens the conversations of another store with the same script.
     async fn open_on(&self, store: Store) -> Result<Cognition, Refusal> {
-        let clock = Arc::new(SystemClock::default());
+        let clock = self.clock.clone();
         let (ledger, random) = (store.clone(), Arc::new(Random::seeded(11)));
         let parts = CognitionParts {
             signals: SignalBus::open(store.clone(), clock.clone()).unwrap(),
@@ -379,6 +376,21 @@ async fn until_ended(cognition: &Cognition, peer: Option<PeerId>, wanted: u64) -
             return events;
         }
     }
+}
+
+/// Has the agent know the peer `mai`.
+async fn hears_of_mai(cognition: &Cognition) -> Result<(), Refusal> {
+    let (ledger, mai) = (&cognition.inner.parts.ledger, PeerId::parse("mai").unwrap());
+    let (direction, channel) = (Direction::Incoming, ChannelName::parse("http").unwrap());
+    let heard = NewInteraction { direction, channel, summary: "hello".to_owned() };
+    ledger.record(&AgentName::default(), &mai, vec![heard]).await.map(drop)
+}
+
+/// The trust of each recorded judgement about a peer, the newest first.
+fn judgements(cognition: &Cognition, peer: &str) -> Vec<i8> {
+    let (ledger, peer) = (&cognition.inner.parts.ledger, PeerId::parse(peer).unwrap());
+    let report = ledger.report(&AgentName::default(), &peer).unwrap();
+    report.recent_assessments.iter().map(|assessment| assessment.trust).collect()
 }
 
 fn said(events: &[ChatEventBody]) -> Vec<&str> {

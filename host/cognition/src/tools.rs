@@ -111,8 +111,10 @@ pub(crate) struct TaskCall {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ConsolidateCall {
-    #[serde(rename = "runId")]
-    pub run: RunId,
+    #[serde(default, rename = "runId")]
+    pub run: Option<RunId>,
+    #[serde(default)]
+    pub code: Option<String>,
     pub name: String,
     pub purpose: String,
     pub inputs: Vec<String>,

@@ -52,6 +52,10 @@ const NO: [&str; 16] = [
     "нет",
     "いいえ",
 ];
+/// Words that make the name after them, also with `of` in between, that of someone who is judged.
+const JUDGING: [&str; 5] = ["assess", "rate", "judge", "trust", "score"];
+/// Words that may end a judgement.
+const AFTER_JUDGEMENT: [&str; 2] = ["because", "please"];
 /// Words of a yes: a longer message has conditions.
 const MAX_YES_WORDS: usize = 6;
 
@@ -85,16 +89,66 @@ pub(crate) fn owner_word(message: &str, ids: &[&str], must_name: bool) -> OwnerW
     if is_yes && (!must_name || !named.is_empty()) { OwnerWord::Yes } else { OwnerWord::Unclear }
 }
 
-/// Whether the owner's message has this word or number, apart from signs around it.
-pub(crate) fn mentions(message: &str, word: &str) -> bool {
+/// Whether the owner's message has this id of a peer, apart from signs around it.
+pub(crate) fn mentions(message: &str, peer: &str) -> bool {
     // None of these is a sign of a peer's id.
     let ends_word = |sign: char| sign.is_whitespace() || "'\u{2019},;!?()\"`".contains(sign);
-    // Another dash before a number is a minus, too.
-    let is_edge = |sign: char| !sign.is_alphanumeric() && !"@#+-\u{2012}\u{2013}\u{2014}\u{2212}".contains(sign);
-    message.split(ends_word).any(|said| {
-        let trimmed = said.trim_matches(is_edge);
-        said == word || trimmed == word || trimmed.strip_prefix('+').is_some_and(|number| number == word)
+    let is_edge = |sign: char| !sign.is_alphanumeric() && !"@#+-".contains(sign);
+    message.split(ends_word).any(|said| said == peer || said.trim_matches(is_edge) == peer)
+}
+
+/// Whether the owner's message gives the peer this trust, so that no other number in it is taken for one:
+///
+/// ```text
+/// anywhere                                            PEER: 7   PEER = -3   PEER's trust to 7
+/// at the beginning of the message or of a sentence,
+/// or after `assess`, `rate`, `judge`, `trust`, `score`
+/// with or without `of`                                PEER 7   PEER to 7   PEER at 7   PEER is 7
+/// ```
+///
+/// After the number comes the end, a sign that ends a part of a sentence, `because` or `please`: not `PEER 7 messages`.
+pub(crate) fn gives_trust(message: &str, peer: &str, trust: i64) -> bool {
+    message.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (0..words.len()).any(|at| {
+            let (before, from) = words.split_at(at);
+            from.split_first().is_some_and(|(name, rest)| gives_at(before, name, rest, (peer, trust)))
+        })
     })
+}
+
+/// Whether the words from the name on are a judgement about the peer.
+fn gives_at(before: &[&str], name: &str, rest: &[&str], (peer, trust): (&str, i64)) -> bool {
+    let is_quote = |sign: char| "'\u{2019}\"`()".contains(sign);
+    let Some(mark) = name.trim_start_matches(is_quote).strip_prefix(peer) else { return false };
+    let mark = if matches!(mark, "'s" | "\u{2019}s") { "'s" } else { mark.trim_start_matches(is_quote) };
+    // Also without spaces, as in `mai:7`.
+    if let Some(number) = mark.strip_prefix([':', '=']).filter(|number| !number.is_empty()) {
+        return is_number(number, rest, trust);
+    }
+    let is = |word: Option<&&str>, of: &[&str]| word.is_some_and(|word| of.contains(&word.to_lowercase().as_str()));
+    let (is_marked, rest) = match (mark, rest) {
+        (":" | "=", _) => (true, rest),
+        ("", [":" | "=", rest @ ..]) => (true, rest),
+        ("", ["to" | "at" | "is", rest @ ..]) => (false, rest),
+        ("'s", [noun, "to" | "at" | "is", rest @ ..]) if is(Some(noun), &["trust"]) => (true, rest),
+        ("", _) => (false, rest),
+        _ => return false,
+    };
+    let mut earlier = before.iter().rev();
+    let last = earlier.next();
+    let is_judged = last.is_none_or(|last| last.ends_with(['.', '!', '?', ';']))
+        || is(last, &JUDGING)
+        || is(last, &["of"]) && is(earlier.next(), &JUDGING);
+    (is_marked || is_judged) && rest.split_first().is_some_and(|(number, rest)| is_number(number, rest, trust))
+}
+
+/// Whether a word is this number, and ends the judgement.
+fn is_number(word: &str, rest: &[&str], trust: i64) -> bool {
+    let number = word.trim_end_matches(['.', ',', ';', '!', ')', '"', '\'', '`']);
+    let is_end = number.len() < word.len()
+        || rest.first().is_none_or(|next| AFTER_JUDGEMENT.contains(&next.to_lowercase().as_str()));
+    is_end && number.strip_prefix('+').unwrap_or(number) == trust.to_string()
 }
 
 #[cfg(test)]
@@ -137,31 +191,71 @@ mod tests {
     }
 
     #[test]
-    fn a_message_mentions_whole_words() {
-        for (message, word) in [
+    fn a_message_mentions_whole_ids() {
+        for (message, peer) in [
             ("what do you think of mai?", "mai"),
             ("mai's word is good", "mai"),
             ("(@mai:example.org), she paid", "@mai:example.org"),
             ("+4930123456: 8", "+4930123456"),
             ("#chan is loud", "#chan"),
             ("a key of npub~= is new", "npub~="),
-            ("give mai +8.", "8"),
-            ("mai: -3, for being late", "-3"),
-            ("mai 0", "0"),
+            ("mai\u{2014} she paid", "mai"),
         ] {
-            assert!(mentions(message, word), "{message}: {word}");
+            assert!(mentions(message, peer), "{message}: {peer}");
         }
-        for (message, word) in [
-            ("", "mai"),
-            ("the mail from mail", "mai"),
-            ("mai.example.org is down", "mai"),
-            ("give mai 18", "8"),
-            ("give mai 8", "-8"),
-            ("give mai -8", "8"),
-            ("give mai \u{2212}8", "8"),
-            ("Mai is here", "mai"),
+        for (message, peer) in
+            [("", "mai"), ("the mail from mail", "mai"), ("mai.example.org is down", "mai"), ("Mai is here", "mai")]
+        {
+            assert!(!mentions(message, peer), "{message}: {peer}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_trust_only_beside_its_peer() {
+        for (message, peer, trust) in [
+            ("mai: 7", "mai", 7),
+            ("mai:7", "mai", 7),
+            ("mai 7", "mai", 7),
+            ("mai to 7", "mai", 7),
+            ("mai at 7.", "mai", 7),
+            ("mai = -3", "mai", -3),
+            ("`mai`: -3, for being late", "mai", -3),
+            ("She paid. mai +8!", "mai", 8),
+            ("assess mai: 7, tom: 3", "tom", 3),
+            ("Assess the two:\nmai 7\ntom 3", "tom", 3),
+            ("please rate mai 0 because she is new", "mai", 0),
+            ("I trust mai at 10", "mai", 10),
+            ("set the trust of mai to 7 please", "mai", 7),
+            ("set mai's trust to 7", "mai", 7),
+            ("assess @mai:example.org: 7", "@mai:example.org", 7),
+            ("+4930123456: 8", "+4930123456", 8),
         ] {
-            assert!(!mentions(message, word), "{message}: {word}");
+            assert!(gives_trust(message, peer, trust), "{message}: {peer} {trust}");
+        }
+        for (message, peer, trust) in [
+            ("", "mai", 0),
+            ("show me the last 10 messages of mai", "mai", 10),
+            ("10 mai", "mai", 10),
+            ("mai 10 messages", "mai", 10),
+            ("mai: 10 messages", "mai", 10),
+            ("mai's last 10 messages", "mai", 10),
+            ("pay mai 10", "mai", 10),
+            ("meet mai at 10", "mai", 10),
+            ("move the meeting with mai to 10", "mai", 10),
+            ("I trust ben, send mai 10.", "mai", 10),
+            ("mai, 10 of them", "mai", 10),
+            ("mai 10?", "mai", 10),
+            ("mai: 7.5", "mai", 7),
+            ("mai: 18", "mai", 8),
+            ("mai: -8", "mai", 8),
+            ("mai: \u{2212}8", "mai", 8),
+            ("mai: 8", "mai", -8),
+            ("mai: 7, tom: 3", "mai", 3),
+            ("mail: 7", "mai", 7),
+            ("mais trust to 7", "mai", 7),
+            ("mai.example.org: 7", "mai", 7),
+        ] {
+            assert!(!gives_trust(message, peer, trust), "{message}: {peer} {trust}");
         }
     }
 }

@@ -17,8 +17,9 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::cognition::Cognition;
 use crate::compact::{compact, shown};
 use crate::conversation::{Appended, Conversation, Held};
-use crate::perform::{CallContext, CallOutcome, MAX_OUTCOME, MAX_REPLY, Settled, perform, run_key_prefix};
+use crate::perform::{CallContext, CallOutcome, MAX_OUTCOME, MAX_REPLY, Settled, judged, perform, run_key_prefix};
 use crate::ports::{Charged, Observed, PeerAnswer};
+use crate::programs::{self, ExecutedProgram};
 use crate::prompt::Prompted;
 use crate::record::{Entry, EntryBody, Head, OpenQuestion, Speaker};
 use crate::reply::normal;
@@ -394,15 +395,17 @@ async fn act(
         _ => None,
     };
     let window = conversation.entries(head.window, usize::MAX)?;
+    let key = format!("{}{reply}-{done}", run_key_prefix(&conversation.id));
     let context = CallContext {
         id: &conversation.id,
         hands: &*cognition.inner.parts.hands,
+        store: &cognition.inner.parts.store,
         memories: &cognition.inner.memories,
         head,
         powers: powers(cognition, head, turn, word.is_some()).await,
         trigger: turn.trigger,
         word,
-        key: format!("{}{reply}-{done}", run_key_prefix(&conversation.id)),
+        key: key.clone(),
         said: said(conversation, head, turn.trigger)?,
         has_acted: has_acted(&window, turn.trigger, &call.id),
     };
@@ -410,7 +413,7 @@ async fn act(
         content: "error: the outcome is unknown, because the turn ran out of time".to_owned(),
         ..CallOutcome::default()
     });
-    let CallOutcome { mut content, mut said, delegated, settled, sources, remembered } = outcome;
+    let CallOutcome { mut content, mut said, delegated, settled, sources, remembered, learnable, judgement } = outcome;
     if let Some(text) = &said
         && awaits_consultation(cognition, conversation, head, text)?
     {
@@ -434,9 +437,31 @@ async fn act(
             Err(refusal) => CallOutcome::refused(&refusal).content,
         };
     }
+    if let Some(program) = learnable {
+        let (at, turn) = (cognition.inner.parts.clock.now(), format!("{}-{}", conversation.id, turn.trigger));
+        let program = ExecutedProgram { at, turn, sources: head.sources().list(), program };
+        programs::stage(&cognition.inner.parts.store, &mut batch, &head.key.agent, (&key, &program))?;
+    }
+    let held: Held = conversation.hold().await;
+    let mut judging = None;
+    if let Some(judgement) = judgement {
+        // As a memory. The peer stays as it is until the commit; its lock comes after that of a conversation, as for its messages.
+        let ledger = &cognition.inner.parts.ledger;
+        content = match ledger.stage_assessments(&mut batch, &head.key.agent, vec![judgement]).await {
+            Ok(staged) => {
+                let content = staged.assessments().first().map(|(peer, assessment)| judged(peer, assessment));
+                judging = Some(staged);
+                content.unwrap_or_default()
+            }
+            Err(refusal) => {
+                // It may hold a part of the judgement, and a call that judges has nothing else to store.
+                batch = Batch::new();
+                CallOutcome::refused(&refusal).content
+            }
+        };
+    }
     let content = base::text::cut(&content, MAX_OUTCOME);
     let is_ok = !content.starts_with(FAILED);
-    let held: Held = conversation.hold().await;
     // A run that has signalled since the call is further than this: it must not look as if it were only just under way.
     let later = conversation.entries(reply.saturating_add(1), usize::MAX)?;
     let has_signalled = |run: &RunId| {
@@ -461,7 +486,7 @@ async fn act(
             head.questions.retain(|question| !is_settled(question));
         }
     };
-    conversation.append(held, entries, batch, change).await?;
+    conversation.append_holding(held, entries, (batch, judging), change).await?;
     if let Some((change, memory)) = remembering {
         change.committed(|index| index.insert(&memory.id, memory.at, &memory.text, &memory.sources));
     }
@@ -495,13 +520,16 @@ fn has_acted(window: &[(u64, Entry)], trigger: u64, call: &str) -> bool {
     calls.any(|other| other.id != call && other.name == "core_task" && !looks(&other.arguments))
 }
 
-/// Entries before the trigger with which something was said, since the oldest open question.
+/// Entries before the trigger with words that the owner may answer, since the oldest open question: replies, and a model's texts about
+/// news and tasks, which are shown at once.
 fn said(conversation: &Conversation, head: &Head, trigger: u64) -> Result<Vec<u64>, StoreError> {
     let Some(oldest) = head.questions.iter().map(|question| question.shown).min() else { return Ok(Vec::new()) };
     let limit = usize::try_from(trigger.saturating_sub(oldest)).unwrap_or(usize::MAX);
     let entries = conversation.entries(oldest, limit)?;
-    let said = entries.iter().filter(|(_, entry)| matches!(entry.body, EntryBody::Said { .. }));
-    Ok(said.map(|(number, _)| *number).collect())
+    let is_shown = |body: &EntryBody| {
+        matches!(body, EntryBody::Said { .. } | EntryBody::Noted { .. } | EntryBody::Delegated { .. })
+    };
+    Ok(entries.into_iter().filter(|(_, entry)| is_shown(&entry.body)).map(|(number, _)| number).collect())
 }
 
 /// The triggers of the turns in the window.

@@ -157,6 +157,11 @@ impl BeliefSet {
         self.0.iter().filter(move |belief| !belief.is_expired(now, ttl))
     }
 
+    /// The peers that beliefs are about.
+    pub fn peers(&self) -> impl Iterator<Item = &PeerId> {
+        self.0.iter().filter_map(|belief| belief.peer.as_ref())
+    }
+
     /// The peer of the belief with this key.
     pub fn peer_of(&self, key: &str) -> Option<&PeerId> {
         self.0.iter().find(|belief| belief.key == key)?.peer.as_ref()

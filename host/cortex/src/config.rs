@@ -38,7 +38,8 @@ pub struct CortexConfig {
     pub max_directives: usize,
     /// Minutes that a directive lasts. Default 60.
     pub directive_ttl_minutes: u64,
-    /// Turns of the owner's conversation that new directives and overdue commitments start in 24 hours, at most. Default 12.
+    /// Turns of the owner's conversation that new directives start in the 24 hours from the first on, at most; as many more start with overdue
+    /// commitments. Default 12.
     pub wakes_per_day: u64,
     /// Whether reflections see `SOUL.md` of the home and report drift from it. Default true.
     pub soul: bool,

@@ -50,10 +50,20 @@ pub(crate) struct CortexInner {
     pub state: RwLock<CortexState>,
     /// Held by a cycle.
     pub reflecting: Arc<tokio::sync::Mutex<()>>,
+    /// Held by each [`ForgettingGuard`].
+    pub forgetting: Arc<()>,
     /// The owner's `SOUL.md`, as it was last read.
     pub soul: Mutex<Option<String>>,
     /// The monotonic clock at the beginning of the last cycle, or when the cortex was opened.
     pub last_cycle: Mutex<Duration>,
+}
+
+/// While it is held, a peer is forgotten in the ledger and not yet in beliefs: a cycle that begins then is skipped, because it would read
+/// beliefs about a peer that is gone.
+#[must_use = "keep it until the peer is forgotten everywhere"]
+#[derive(Debug)]
+pub struct ForgettingGuard {
+    _held: Arc<()>,
 }
 
 impl Cortex {
@@ -72,8 +82,19 @@ impl Cortex {
         let state = RwLock::new(state);
         let last_cycle = Mutex::new(clock.monotonic());
         let config = Mutex::new(Arc::new(config));
-        let (soul, reflecting) = (Mutex::default(), Arc::default());
-        let inner = CortexInner { store, clock, ledger, agent, config, activity, state, reflecting, soul, last_cycle };
+        let inner = CortexInner {
+            store,
+            clock,
+            ledger,
+            agent,
+            config,
+            activity,
+            state,
+            reflecting: Arc::default(),
+            forgetting: Arc::default(),
+            soul: Mutex::default(),
+            last_cycle,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -146,6 +167,11 @@ impl Cortex {
     /// If the store cannot be read.
     pub fn history(&self, limit: usize) -> Result<Vec<ReflectionRecord>, StoreError> {
         records(&self.inner.store, &self.inner.agent, limit)
+    }
+
+    /// Announces that a peer is about to be forgotten: before the ledger forgets it, and until [`Cortex::forget`] is done.
+    pub fn begin_forgetting(&self) -> ForgettingGuard {
+        ForgettingGuard { _held: Arc::clone(&self.inner.forgetting) }
     }
 
     /// Removes everything about a peer from beliefs, history and activity, after a cycle under way. For a peer that the ledger

@@ -3,12 +3,12 @@
 //! A cycle runs in its own task, so a caller that goes away does not cut it in the middle. Until the one commit nothing has changed,
 //! in the store or in memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::text::Foreign;
 use base::{Refusal, RefusalCode, Timestamp};
-use ledger::{PeerId, PeerReport, TrustChange};
+use ledger::{PeerId, PeerIncarnation, PeerReport, TrustChange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Batch, broke_off};
@@ -108,6 +108,9 @@ struct CycleFacts {
     /// The peers with activity that were not shown.
     left: Vec<(PeerId, u64)>,
     shown: BTreeSet<PeerId>,
+    /// The peers that it has texts about, as the ledger knew them before the texts were read. Nothing of the cycle is about another peer
+    /// of the same id.
+    known: BTreeMap<PeerId, Option<PeerIncarnation>>,
     reflector: Option<UsedReflector>,
     tokens: TokenUse,
     began: std::time::Duration,
@@ -158,6 +161,9 @@ impl CortexInner {
         let peers = observed.peers.clone();
         let result = async {
             let mut facts = self.gather(config, triggers, observed, began)?;
+            if Arc::strong_count(&self.forgetting) > 1 {
+                return self.skip(&facts, SkipCode::PeerForgotten, "a peer was being forgotten").await;
+            }
             if let Some(reason) = facts.triaged.clone() {
                 return self.skip(&facts, SkipCode::Triaged, &reason).await;
             }
@@ -215,7 +221,13 @@ impl CortexInner {
             soul: self.soul.lock().clone().filter(|_| config.soul),
         };
         let beliefs = state.beliefs.clone();
+        let named: BTreeSet<PeerId> = state.peers().cloned().collect();
         drop(state);
+        let mut known = BTreeMap::new();
+        for peer in named {
+            let incarnation = self.ledger.incarnation(&self.agent, &peer)?;
+            known.insert(peer, incarnation);
+        }
         bound_advice(&mut summaries, &peers, &config);
         let interactions = peers.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
         let taken = MAX_SYSTEM_TOKENS.saturating_add(json_tokens(&summaries)).saturating_add(MAX_SYSTEM_TOKENS / 5);
@@ -226,11 +238,14 @@ impl CortexInner {
                 left.push((peer, count));
                 continue;
             }
+            // Before the texts, so that they are not of an earlier one.
+            let incarnation = self.ledger.incarnation(&self.agent, &peer)?;
             // A peer that was forgotten meanwhile is left out.
             let Some(report) = self.ledger.brief(&self.agent, &peer, config.context_window)? else { continue };
             match fitted(brief(report), room) {
                 Some((brief, tokens)) => {
                     room = room.saturating_sub(tokens);
+                    known.entry(peer).or_insert(incarnation);
                     summaries.peers.push(brief);
                 }
                 None => left.push((peer, count)),
@@ -240,7 +255,7 @@ impl CortexInner {
         let shown = summaries.peers.iter().map(|brief| brief.peer.clone()).collect();
         let (reflector, tokens) = (None, TokenUse::default());
         let triaged = skip_reason(&summaries, interactions, &beliefs, (&config, now));
-        Ok(CycleFacts { config, summaries, left, shown, reflector, tokens, began, triaged })
+        Ok(CycleFacts { config, summaries, left, shown, known, reflector, tokens, began, triaged })
     }
 
     /// Applies the proposals within the limits, as one commit with the record.
@@ -282,9 +297,11 @@ impl CortexInner {
             })
             .collect();
         let mut batch = Batch::new();
-        let staged = match self.ledger.stage_assessments(&mut batch, &self.agent, assessments).await {
+        // From here to the commit no peer of the cycle can be forgotten. If one was forgotten before, nothing applies, also if a peer of the
+        // same id has come since.
+        let staging = self.ledger.stage_assessments_if(&mut batch, &self.agent, assessments, &facts.known);
+        let staged = match staging.await {
             Ok(staged) => staged,
-            // A peer was forgotten during the cycle.
             Err(refusal) if refusal.code == RefusalCode::NotFound => {
                 return self.skip(facts, SkipCode::PeerForgotten, &refusal.reason).await;
             }
@@ -419,16 +436,17 @@ async fn propose(
     }
 }
 
-/// The directives of a cycle that say something new. None if neither a peer nor a commitment nor the owner gave a reason for it: the
-/// acts of the agent that follow from a directive lead to no further one.
+/// The directives of a cycle that are new. One that is only put in other words is not: a model words the same advice anew in each cycle. None
+/// if neither a peer nor a commitment nor the owner gave a reason for it: the acts of the agent that follow from a directive lead to no
+/// further one. A peer that a skipped cycle gave back is a reason, although its messages are counted no more.
 fn new_directives(
     state: &CortexState,
     earlier: &DirectiveSet,
-    CycleFacts { config, summaries, .. }: &CycleFacts,
+    CycleFacts { config, summaries, shown, .. }: &CycleFacts,
     now: Timestamp,
 ) -> Vec<CortexNotice> {
     let Activity { interactions, overdue, .. } = summaries.activity;
-    if interactions == 0 && overdue == 0 && !summaries.triggers.contains(&Trigger::Owner) {
+    if interactions == 0 && overdue == 0 && shown.is_empty() && !summaries.triggers.contains(&Trigger::Owner) {
         return Vec::new();
     }
     let active = |set: &DirectiveSet| -> Vec<Directive> {
@@ -436,8 +454,7 @@ fn new_directives(
     };
     let known = active(earlier);
     let is_new = |directive: &Directive| {
-        directive.cycle == summaries.cycle
-            && !known.iter().any(|known| known.key == directive.key && known.text == directive.text)
+        directive.cycle == summaries.cycle && !known.iter().any(|known| known.key == directive.key)
     };
     let notice = |Directive { key, text, peer, cycle, .. }| CortexNotice::Directive { key, peer, text, cycle };
     active(&state.directives).into_iter().filter(is_new).map(notice).collect()

@@ -70,6 +70,11 @@ impl DirectiveSet {
         self.0.is_empty()
     }
 
+    /// The peers that directives are about.
+    pub fn peers(&self) -> impl Iterator<Item = &PeerId> {
+        self.0.iter().filter_map(|directive| directive.peer.as_ref())
+    }
+
     /// Takes up a directive of a cycle; the same key replaces.
     ///
     /// # Errors

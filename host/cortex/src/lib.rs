@@ -41,7 +41,7 @@ pub use activity::{Activity, Observation};
 pub use belief::Belief;
 pub use commitment::{Commitment, CommitmentStatus, Promiser};
 pub use config::{ConsultMode, CortexConfig, InvalidConfig, TriggerConfig};
-pub use cortex::{Cortex, CortexParts};
+pub use cortex::{Cortex, CortexParts, ForgettingGuard};
 pub use counsel::{ConsultationFacts, Verdict};
 pub use cycle::{AfterAssess, AfterReflect, ReflectOutcome};
 pub use directive::Directive;

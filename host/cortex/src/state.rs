@@ -44,6 +44,12 @@ impl CortexState {
         Ok(store.get(Table::Reflections, state_key(agent))?.unwrap_or_default())
     }
 
+    /// The peers that a reflector may be shown texts about, some of them several times.
+    pub fn peers(&self) -> impl Iterator<Item = &PeerId> {
+        let promised = self.commitments.open().map(|commitment| &commitment.peer);
+        self.beliefs.peers().chain(promised).chain(self.directives.peers())
+    }
+
     pub fn stage(&self, batch: &mut Batch, agent: &AgentName) -> Result<(), StoreError> {
         batch.put(Table::Reflections, state_key(agent), self)
     }

@@ -2,6 +2,7 @@
 
 mod crash;
 mod days;
+mod forgotten;
 mod guidance;
 mod hostile;
 mod life;

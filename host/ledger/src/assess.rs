@@ -1,13 +1,13 @@
 //! Assessments (SPEC LED-2): a number and its reasons, checked and appended with the new head in one batch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::{AgentName, Refusal, RefusalCode};
 use store::{Batch, Table};
 
 use crate::ledger::Ledger;
 use crate::locks::KeyGuards;
-use crate::record::Assessment;
+use crate::record::{Assessment, PeerIncarnation};
 use crate::score::{MAX_TRUST, info_score};
 use crate::{AssessmentSource, PeerId, keys};
 
@@ -65,8 +65,9 @@ pub struct NewAssessment {
     pub source: AssessmentSource,
 }
 
-/// Assessments in a batch that is not committed yet. Their peers stay locked until it is.
-#[must_use = "commit the batch with `Ledger::commit`"]
+/// Assessments in a batch that is not committed yet. Their peers stay locked until this is dropped: keep it until the batch is committed,
+/// in the task that commits, as [`Ledger::commit`] does.
+#[must_use = "keep it until the batch is committed"]
 #[derive(Debug)]
 pub struct StagedAssessments {
     assessments: Vec<(PeerId, Assessment)>,
@@ -106,12 +107,35 @@ impl Ledger {
         agent: &AgentName,
         assessments: Vec<NewAssessment>,
     ) -> Result<StagedAssessments, Refusal> {
+        self.stage_assessments_if(batch, agent, assessments, &BTreeMap::new()).await
+    }
+
+    /// As [`Ledger::stage_assessments`], as long as the peers in `expected` are the same as when their incarnations were read. None of them
+    /// can be forgotten before the commit, also one without an assessment.
+    ///
+    /// # Errors
+    /// As [`Ledger::stage_assessments`]; `not_found` if one of `expected` was forgotten, without its name.
+    pub async fn stage_assessments_if(
+        &self,
+        batch: &mut Batch,
+        agent: &AgentName,
+        assessments: Vec<NewAssessment>,
+        expected: &BTreeMap<PeerId, Option<PeerIncarnation>>,
+    ) -> Result<StagedAssessments, Refusal> {
         let mut named = BTreeSet::new();
         if let Some(twice) = assessments.iter().find(|assessment| !named.insert(&assessment.peer)) {
             let reason = format!("the peer `{}` is assessed twice at a time", twice.peer);
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
         }
-        let guards = self.lock(assessments.iter().map(|assessment| keys::head(agent, &assessment.peer))).await;
+        let peers = assessments.iter().map(|assessment| &assessment.peer).chain(expected.keys());
+        let locked: Vec<Vec<u8>> = peers.map(|peer| keys::head(agent, peer)).collect();
+        let guards = self.lock(locked).await;
+        for (peer, incarnation) in expected {
+            if self.incarnation(agent, peer)? != *incarnation {
+                let reason = "a peer was forgotten in the meantime";
+                return Err(Refusal::new(RefusalCode::NotFound, reason));
+            }
+        }
         let now = self.clock().now();
         let mut staged = Vec::with_capacity(assessments.len());
         for NewAssessment { peer, trust, rationale, source } in assessments {

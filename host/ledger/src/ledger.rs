@@ -10,7 +10,7 @@ use base::{AgentName, Clock, Random, Refusal, RefusalCode};
 use store::{Batch, Scan, Store, StoreError, Table, broke_off};
 
 use crate::locks::{KeyGuards, KeyLocks};
-use crate::record::{Interaction, PeerHead};
+use crate::record::{Interaction, PeerHead, PeerIncarnation};
 use crate::{ChannelName, Direction, PeerId, keys};
 
 /// Characters that are kept of a summary.
@@ -158,6 +158,14 @@ impl Ledger {
     /// If the store cannot be read.
     pub fn knows(&self, agent: &AgentName, peer: &PeerId) -> Result<bool, StoreError> {
         Ok(self.head(agent, peer)?.is_some())
+    }
+
+    /// The incarnation of a peer; `None` if it is unknown.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn incarnation(&self, agent: &AgentName, peer: &PeerId) -> Result<Option<PeerIncarnation>, StoreError> {
+        Ok(self.head(agent, peer)?.map(|head| PeerIncarnation(head.number)))
     }
 
     pub(crate) fn head(&self, agent: &AgentName, peer: &PeerId) -> Result<Option<PeerHead>, StoreError> {

@@ -40,6 +40,6 @@ mod tests;
 pub use assess::{NewAssessment, StagedAssessments, TrustChange};
 pub use id::{ChannelName, InvalidName, PeerId};
 pub use ledger::{Ledger, LedgerParts, MAX_SUMMARY, NewInteraction, Recorded, StagedInteractions};
-pub use record::{Assessment, AssessmentSource, Direction, Interaction, TrajectoryPoint};
+pub use record::{Assessment, AssessmentSource, Direction, Interaction, PeerIncarnation, TrajectoryPoint};
 pub use report::{ForgottenPeer, MAX_LISTED_PEERS, PeerReport, PeerSummary};
 pub use score::{Evidence, MAX_TRUST, SCORE_GUIDE, info_score};

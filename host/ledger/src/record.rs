@@ -64,6 +64,11 @@ pub struct Assessment {
     pub source: AssessmentSource,
 }
 
+/// The time for which a peer is known, from its first interaction until it is forgotten. One of the same id that comes later has
+/// another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerIncarnation(pub(crate) u64);
+
 /// One step of a peer's trajectory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

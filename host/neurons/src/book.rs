@@ -141,10 +141,9 @@ impl NeuronBook {
             let reason = "these are not the bytes of the component of the neuron";
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
         }
-        // A file of the owner has no runs behind it.
-        if draft.origin.run.is_some() && draft.origin.successes < config.min_successes {
+        if !draft.origin.is_file() && draft.origin.successes < config.min_successes {
             let reason = format!(
-                "this code has succeeded in {} runs, not yet in {}",
+                "this code has succeeded in {} runs or turns, not yet in {}",
                 draft.origin.successes, config.min_successes
             );
             return Err(illegal(reason));

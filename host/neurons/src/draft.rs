@@ -107,14 +107,23 @@ impl NeuronProgram {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NeuronOrigin {
-    /// The run that was named. Absent: the owner handed the program over as a file.
+    /// The run that was named, or the latest with the code. Absent: only turns of conversations executed it, or the owner handed it over
+    /// as a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Completed runs in which the same code succeeded; 0 for a file of the owner.
+    /// Completed runs and turns of conversations in which the same code succeeded; 0 for a file of the owner.
     pub successes: u64,
     /// Untrusted sources that the runs and the conversation had read: they taint every signal of the neuron.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
+}
+
+impl NeuronOrigin {
+    /// Whether the owner handed the program over as a file, which has no successes behind it.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.run.is_none() && self.successes == 0
+    }
 }
 
 impl NeuronDraft {

@@ -1,6 +1,11 @@
-//! A host that is killed: a cycle is whole or not there, and no belief about a forgotten peer remains.
+//! A host that is killed: a cycle is whole or not there, and a peer that is being forgotten is forgotten as a whole.
 
+use std::sync::Arc;
+
+use base::{AgentName, Random, SystemClock};
+use ledger::{Ledger, LedgerParts, PeerId};
 use serde_json::{Value, json};
+use store::{Batch, Store, Table};
 use tests::block_on;
 
 use super::{Mind, believing, trusting};
@@ -102,4 +107,69 @@ fn a_kill_between_the_ledger_and_the_cortex_leaves_no_belief_about_a_forgotten_p
     assert_eq!(mind.beliefs(), ["second: Ben is late"]);
     let history = mind.motor.stdout(&["cortex", "history", "--json"]);
     assert!(!history.contains("mai") && history.contains("second"), "{history}");
+}
+
+/// The key of the mark that the forgetting of mai has begun.
+fn mark() -> String {
+    format!("cortex/forget/{}/mai", AgentName::default())
+}
+
+/// Leaves a forgetting as a killed host does: with its mark, and perhaps without the record in the ledger.
+async fn interrupts(mind: &Mind, is_past_ledger: bool) {
+    let store = Store::open(&mind.motor.home().join("state")).unwrap();
+    let mut batch = Batch::new();
+    batch.put(Table::Meta, mark(), &true).unwrap();
+    store.commit(batch).await.unwrap();
+    if is_past_ledger {
+        let (clock, random) = (Arc::new(SystemClock::default()), Arc::new(Random::from_system()));
+        let ledger = Ledger::open(LedgerParts { store: store.clone(), clock, random });
+        ledger.forget(&AgentName::default(), &PeerId::parse("mai").unwrap()).await.unwrap();
+    }
+    store.close().await.unwrap();
+}
+
+#[test]
+fn a_forgetting_that_ended_after_any_of_its_steps_is_whole_after_the_next_start() {
+    // Conversations that were forgotten, and whether the ledger was through; the twin of all has no mark.
+    for interrupted in [None, Some((0, false)), Some((1, false)), Some((2, false)), Some((2, true))] {
+        let mind = Mind::new();
+        for peer in ["mai", "ben"] {
+            mind.hears(peer, "hello");
+        }
+        mind.cycle(&["mai"], both("mai"));
+        mind.cycle(&["ben"], believing("ben", "second", "Ben is late", "r"));
+        let serving = mind.motor.start(&["serve"]);
+        serving.wait_for_words("listening");
+        for (peer, channel) in [("mai", "one"), ("mai", "two"), ("ben", "two")] {
+            let message = json!({ "text": "hello", "peer": peer, "channel": channel });
+            assert_eq!(mind.motor.ask("/v1/messages", Some(&message), &[]).unwrap().0, 200);
+        }
+        mind.motor.wait_for(&["chat", "list"], |listed| {
+            let listed = listed.as_array().unwrap();
+            listed.len() == 3 && listed.iter().all(|one| one["waiting"] == 0)
+        });
+        serving.kill();
+        if let Some((conversations, is_past_ledger)) = interrupted {
+            for channel in ["one", "two"].into_iter().take(conversations) {
+                mind.motor.run_as_owner(&["chat", "forget", channel, "--peer", "mai"], "").succeeded();
+            }
+            block_on(interrupts(&mind, is_past_ledger));
+        }
+        let serving = mind.motor.start(&["serve"]);
+        serving.wait_for_words("listening");
+        let (listed, history) =
+            (mind.motor.json(&["chat", "list"]), mind.motor.stdout(&["cortex", "history", "--json"]));
+        if interrupted.is_none() {
+            assert_eq!((mind.trust("mai"), mind.beliefs().len()), (json!(2), 2));
+            assert!(listed.as_array().unwrap().len() == 3 && history.contains("mai"), "{listed:#} {history}");
+            continue;
+        }
+        mind.motor.refuses(&["ledger", "show", "mai"], 1, "not_found");
+        assert_eq!(mind.beliefs(), ["second: Ben is late"], "{interrupted:?}");
+        assert!(!history.contains("mai") && history.contains("second"), "{interrupted:?}: {history}");
+        assert!(listed.as_array().unwrap().len() == 1 && listed[0]["peer"] == "ben", "{interrupted:?}: {listed:#}");
+        serving.kill();
+        let store = Store::open(&mind.motor.home().join("state")).unwrap();
+        assert_eq!(store.get::<bool>(Table::Meta, mark()).unwrap(), None, "{interrupted:?}");
+    }
 }

@@ -9,6 +9,7 @@ use agent::{CortexEvent, Home, Host, HostOptions, ReflectRequest};
 use base::{AgentName, Random, SystemClock};
 use cortex::{Injected, Observation};
 use ledger::{ChannelName, Direction, NewInteraction, PeerId};
+use serde_json::{Value, json};
 use tests::block_on;
 
 use super::{BY_COMMAND, Mind, believing, trusting};
@@ -93,6 +94,11 @@ fn observing_and_injecting_take_microseconds() {
     block_on(async {
         let host = open(&mind).await;
         let (reflections, main) = (&host.reflections, AgentName::default());
+        reflections.record(&main, &peer("p0"), vec![message("hello")]).await.unwrap();
+        let belief = |key: String| json!({ "key": key, "value": "v".repeat(100), "rationale": "r", "peer_id": "p0" });
+        let beliefs: Vec<Value> = (0..20).map(|number| belief(format!("belief-{number}"))).collect();
+        mind.replies(json!({ "assessments": [], "beliefs": beliefs, "summary": "s" }));
+        reflections.reflect(ReflectRequest::default()).await.unwrap();
         let p99 = |mut times: Vec<Duration>| {
             times.sort();
             times[times.len() * 99 / 100]
@@ -111,8 +117,9 @@ fn observing_and_injecting_take_microseconds() {
         let mut injected = Vec::new();
         for _ in 0..1_000 {
             let began = Instant::now();
-            assert_eq!(reflections.inject(&main, None, 20_000), Injected::default());
+            let block = reflections.inject(&main, None, 20_000);
             injected.push(began.elapsed());
+            assert_eq!(block.text.matches("- belief-").count(), 20, "{block:?}");
         }
         // Ten times the limits that the benchmarks have: the machine of a test is busy.
         let (observed, injected) = (p99(observed), p99(injected));

@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use base::text::cut;
 use base::{AgentName, Refusal, RefusalCode, RunId};
 use cognition::{
-    AskedBy, Consolidation, Delegation, Hands, PeerJudgement, RunAnswer, RunDecision, RunView, SensedSignals, SkillView,
+    AskedBy, Consolidation, Delegation, Hands, LearnableProgram, ProgramOutcome, RunAnswer, RunDecision, RunView,
+    SensedSignals, SkillView,
 };
 use grants::RunConsent;
-use ledger::{Assessment, AssessmentSource, Ledger, NewAssessment, PeerId, PeerReport, PeerSummary, TrustChange};
+use ledger::{Ledger, PeerId, PeerReport, PeerSummary};
 use motor::{Approval, ApprovalItem, RunRecord, Scope, ShownField, ValueOrigin, Waiting};
-use neurons::NeuronStatus;
+use neurons::{NeuronStatus, split_sample};
 use runtime::Language;
 use serde_json::{Value, json};
 use skills::SkillStatus;
@@ -20,7 +21,7 @@ use store::blocking;
 
 use crate::api::skills::{ReviewRequest, ShowSkillRequest};
 use crate::api::{ActRequest, Caller, ExecuteRequest, Tier};
-use crate::neuron::{Neurons, consolidate};
+use crate::neuron::{Neurons, code_hash, consolidate};
 use crate::reflection::Reflections;
 use crate::task::{ApproveTask, RespondRequest, RetryTask};
 use crate::{Credentials, Programs, Runs, Skills};
@@ -29,6 +30,8 @@ use crate::{Credentials, Programs, Runs, Skills};
 const MAX_OUTPUT: usize = 4_000;
 /// Characters of a program's console output.
 const MAX_CONSOLE: usize = 1_500;
+/// Bytes of the result of a program that can become a neuron: more than the signals of a tick may have.
+const MAX_LEARNABLE: usize = 20 << 10;
 
 /// Acts by the runs of a home, and through the same capabilities as other callers of the host.
 pub(crate) struct RunHands {
@@ -100,7 +103,7 @@ impl Hands for RunHands {
         let neuron = consolidate(&self.neurons, consolidation).await?;
         let next = match neuron.status {
             NeuronStatus::Quarantined => "it passed its quarantine; the owner decides with `motor neuron approve`",
-            NeuronStatus::Rejected => "the quarantine refused it; mend the code in a run, or the scenarios",
+            NeuronStatus::Rejected => "the quarantine refused it; mend the code, or the scenarios",
             _ => "it was proposed before",
         };
         Ok(json!({ "neuron": neuron.draft.name, "status": neuron.status, "fault": neuron.fault, "next": next }))
@@ -117,7 +120,8 @@ impl Hands for RunHands {
         Ok(SensedSignals { report: shown.collect(), sources })
     }
 
-    async fn execute(&self, agent: &AgentName, code: String) -> Result<Value, Refusal> {
+    async fn execute(&self, agent: &AgentName, code: String) -> Result<ProgramOutcome, Refusal> {
+        let sampled = split_sample(&code).ok();
         let request = ExecuteRequest {
             code,
             language: Language::JavaScript,
@@ -129,8 +133,17 @@ impl Hands for RunHands {
             seed: None,
         };
         let reply = self.programs.execute(request, Caller::Model).await?;
+        let is_whole = reply.ok && !reply.truncated && reply.output.len() <= MAX_LEARNABLE;
+        let learnable = match sampled.filter(|_| is_whole) {
+            Some((sample, source)) => Some(LearnableProgram {
+                code: code_hash(&source),
+                sample: serde_json::to_value(sample).map_err(unwritable)?,
+                output: reply.output.clone(),
+            }),
+            None => None,
+        };
         let (output, console) = (cut(&reply.output, MAX_OUTPUT), cut(&reply.console, MAX_CONSOLE));
-        Ok(json!({
+        let report = json!({
             "ok": reply.ok,
             "error": reply.error_code,
             "line": reply.line,
@@ -138,7 +151,8 @@ impl Hands for RunHands {
             "output": output,
             "isConsoleCut": reply.console_truncated || console != reply.console,
             "console": console,
-        }))
+        });
+        Ok(ProgramOutcome { report, learnable })
     }
 
     async fn skills(&self) -> Result<Value, Refusal> {
@@ -193,12 +207,6 @@ impl Hands for RunHands {
 
     async fn offers_assess_peer(&self, agent: &AgentName) -> bool {
         self.reflections.offers_assess_peer(agent).await
-    }
-
-    async fn assess_peer(&self, judgement: PeerJudgement) -> Result<Assessment, Refusal> {
-        let PeerJudgement { agent, peer, trust, rationale } = judgement;
-        let (trust, source) = (TrustChange::Set(trust), AssessmentSource::Agent);
-        self.reflections.assess_peer(&agent, NewAssessment { peer, trust, rationale, source }).await
     }
 }
 

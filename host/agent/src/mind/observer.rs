@@ -33,8 +33,7 @@ impl Observer for CortexObserver {
 
     fn section(&self, conversation: &ConversationKey) -> Option<PromptSection> {
         let (agent, peer) = (&conversation.agent, conversation.peer.as_ref());
-        let of_ledger = peer.and_then(|peer| self.ledger.report(agent, peer).ok());
-        let mut text = of_ledger.map(|report| report.prompt).unwrap_or_default();
+        let mut text = peer.and_then(|peer| self.ledger.enrich(agent, peer).ok()).unwrap_or_default();
         // In a peer's turn only the part about that peer: the model may repeat it.
         let injected = self.reflections.inject(agent, peer, MAX_SECTION.saturating_sub(text.chars().count()));
         text.push_str(&injected.text);

@@ -1,14 +1,14 @@
-//! A proposal from completed runs: the code of the named run, the runs in which the same code succeeded, and their samples as
-//! scenarios.
+//! A proposal from work that succeeded: the named code, the completed runs and the turns of conversations in which the same code succeeded,
+//! and their samples as scenarios. A run or a turn counts once, however often it executed the code.
 
 use std::collections::BTreeSet;
 
-use base::{AgentName, Refusal, RefusalCode, RunId};
-use cognition::Consolidation;
+use base::{AgentName, ContentHash, Refusal, RefusalCode, RunId};
+use cognition::{Consolidation, ExecutedProgram};
 use motor::{ListFilter, Motor, RunRecord, RunStatus, ToolCallTrace};
 use neurons::{
-    InputKind, MAX_SCENARIOS, Neuron, NeuronDraft, NeuronName, NeuronOrigin, NeuronProgram, OutputKind, Scenario,
-    emitted_by, split_sample,
+    InputKind, MAX_SCENARIOS, Neuron, NeuronDraft, NeuronInput, NeuronName, NeuronOrigin, NeuronProgram, OutputKind,
+    Scenario, emitted_by, split_sample,
 };
 use serde_json::Value;
 use store::blocking;
@@ -24,7 +24,7 @@ const MAX_RECORDED: usize = 8;
 /// Proposes a neuron and puts it through its quarantine.
 ///
 /// # Errors
-/// If the run is not a completed one of the agent with such code, or the proposal is refused.
+/// If the named run is not a completed one of the agent with such code, the code has not succeeded, or the proposal is refused.
 pub(crate) async fn consolidate(neurons: &Neurons, request: Consolidation) -> Result<Neuron, Refusal> {
     let motor = neurons.0.motor.clone();
     let draft = blocking(move || draft(&motor, request)).await?;
@@ -32,7 +32,8 @@ pub(crate) async fn consolidate(neurons: &Neurons, request: Consolidation) -> Re
 }
 
 fn draft(motor: &Motor, request: Consolidation) -> Result<NeuronDraft, Refusal> {
-    let Consolidation { agent, run, name, purpose, inputs, outputs, energy_micros, scenarios, sources } = request;
+    let Consolidation { agent, run, code, programs, name, purpose, inputs, outputs, energy_micros, scenarios, sources } =
+        request;
     let wrong = |error: &dyn std::fmt::Display| Refusal::new(RefusalCode::InvalidRequest, error.to_string());
     let name = NeuronName::parse(&name).map_err(|error| wrong(&error))?;
     let parse = |kind: &String| OutputKind::parse(kind).map_err(|error| wrong(&error));
@@ -51,8 +52,19 @@ fn draft(motor: &Motor, request: Consolidation) -> Result<NeuronDraft, Refusal> 
         serde_json::from_value::<Scenario>(scenario).map_err(unreadable)
     });
     let proposed = proposed.collect::<Result<Vec<_>, _>>()?;
-    let source = named_code(motor, &agent, &run)?;
-    let recorded = Recorded::of(motor, &agent, &source, &outputs)?;
+    let source = match (&run, code.filter(|code| !code.trim().is_empty())) {
+        (Some(run), None) => named_code(motor, &agent, run)?,
+        (None, Some(code)) => split_sample(&code)?.1,
+        _ => return Err(wrong(&"give either `runId`, a completed run, or `code`, a program of `core_execute`")),
+    };
+    let mut recorded = Recorded::of(motor, &agent, &source, &outputs)?;
+    recorded.add_turns(programs, &source, &outputs);
+    if recorded.successes == 0 {
+        // Without one it would pass for a file of the owner, which needs none.
+        let reason = "this code has succeeded neither in a completed run nor by `core_execute`";
+        return Err(Refusal::new(RefusalCode::IllegalState, reason)
+            .with_remedy("give exactly the code that was executed, with its first line"));
+    }
     let mut all = recorded.scenarios;
     for scenario in proposed {
         if !all.contains(&scenario) {
@@ -74,8 +86,13 @@ fn draft(motor: &Motor, request: Consolidation) -> Result<NeuronDraft, Refusal> 
         outputs,
         energy_micros: energy_micros.unwrap_or(ENERGY_MICROS),
         scenarios: all,
-        origin: NeuronOrigin { run: Some(run), successes: recorded.runs, sources },
+        origin: NeuronOrigin { run: run.or(recorded.latest), successes: recorded.successes, sources },
     })
+}
+
+/// The hash of code without its sample, by which programs of conversations are found again.
+pub(crate) fn code_hash(source: &str) -> ContentHash {
+    ContentHash::of(source.as_bytes())
 }
 
 /// The last code of a run that can become a neuron, without its sample.
@@ -115,10 +132,12 @@ fn programs(motor: &Motor, run: &RunId) -> Result<Vec<SucceededCode>, Refusal> {
     Ok(trace.steps.into_iter().flat_map(|step| step.tool_calls).filter_map(code).collect())
 }
 
-/// The completed runs in which the same code succeeded.
+/// The completed runs and the turns of conversations in which the same code succeeded.
 #[derive(Default)]
 struct Recorded {
-    runs: u64,
+    successes: u64,
+    /// The latest of the runs.
+    latest: Option<RunId>,
     scenarios: Vec<Scenario>,
     sources: BTreeSet<String>,
 }
@@ -140,22 +159,41 @@ impl Recorded {
                     continue;
                 }
                 is_same = true;
-                // The result comes first, and console output after it. A result with other signals than declared fails the
-                // quarantine, where the same signal gives it again.
-                let result = serde_json::Deserializer::from_str(&output).into_iter::<Value>().next();
-                let result = result.and_then(Result::ok).unwrap_or_default().to_string();
-                let emits = emitted_by(&result, outputs).unwrap_or_default();
-                let emits = emits.into_iter().map(|signal| signal.kind).collect();
-                let is_known = recorded.scenarios.iter().any(|scenario| scenario.signal == sample);
-                if !is_known && recorded.scenarios.len() < MAX_RECORDED {
-                    recorded.scenarios.push(Scenario { signal: sample, emits });
-                }
+                recorded.add_sample(sample, &output, outputs);
             }
             if is_same {
-                recorded.runs = recorded.runs.saturating_add(1);
+                recorded.successes = recorded.successes.saturating_add(1);
+                recorded.latest.get_or_insert(id);
                 recorded.sources.extend(web_sources);
             }
         }
         Ok(recorded)
+    }
+
+    fn add_turns(&mut self, programs: Vec<ExecutedProgram>, source: &str, outputs: &BTreeSet<OutputKind>) {
+        let (code, mut turns) = (code_hash(source), BTreeSet::new());
+        for ExecutedProgram { turn, sources, program, .. } in programs {
+            let Ok(sample) = serde_json::from_value(program.sample) else { continue };
+            if program.code != code {
+                continue;
+            }
+            self.add_sample(sample, &program.output, outputs);
+            self.sources.extend(sources);
+            turns.insert(turn);
+        }
+        self.successes = self.successes.saturating_add(u64::try_from(turns.len()).unwrap_or(u64::MAX));
+    }
+
+    fn add_sample(&mut self, sample: NeuronInput, output: &str, outputs: &BTreeSet<OutputKind>) {
+        // The result comes first, and console output after it. A result with other signals than declared fails the quarantine,
+        // where the same signal gives it again.
+        let result = serde_json::Deserializer::from_str(output).into_iter::<Value>().next();
+        let result = result.and_then(Result::ok).unwrap_or_default().to_string();
+        let emits = emitted_by(&result, outputs).unwrap_or_default();
+        let emits = emits.into_iter().map(|signal| signal.kind).collect();
+        let is_known = self.scenarios.iter().any(|scenario| scenario.signal == sample);
+        if !is_known && self.scenarios.len() < MAX_RECORDED {
+            self.scenarios.push(Scenario { signal: sample, emits });
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Forgetting a peer, in its conversations, in the ledger and in the cortex of its agent.
 //!
-//! A mark is durable before the first step and goes with the last one. A host that starts and finds a mark removes the peer from
-//! beliefs and history, so a crash between the steps leaves no belief about a forgotten peer. If the crash was before the ledger
-//! forgot the peer, the ledger still knows it, and the owner, who had no answer, asks again.
+//! A mark is durable before the first step and goes after the last one. A host that starts and finds a mark takes every step again before
+//! it hears from anyone: a step that was taken before finds nothing. So a peer is forgotten as a whole, or still known if the host ended
+//! before the mark.
 
 use base::{AgentName, Refusal, RefusalCode};
+use cognition::Cognition;
 use ledger::{ForgottenPeer, PeerId};
 use store::{Batch, Scan, Table, broke_off};
 
@@ -15,7 +16,7 @@ const FORGETTING: &str = "cortex/forget/";
 
 impl Reflections {
     /// Deletes everything about a peer, after `deleting`, which forgets it in conversations and in the ledger. It waits for a cycle under
-    /// way, which may know the peer.
+    /// way, which may know the peer; nothing of that cycle applies then.
     ///
     /// # Errors
     /// As `deleting`, or if the store fails: the next host ends it then.
@@ -38,26 +39,30 @@ impl Reflections {
         deleting: impl Future<Output = Result<ForgottenPeer, Refusal>> + Send,
     ) -> Result<ForgottenPeer, Refusal> {
         let store = &self.0.store;
+        // Only for a known peer, so that asking about unknown agents opens nothing for good.
+        let cortex = if self.0.ledger.knows(agent, peer)? { self.cortex(agent).ok() } else { None };
+        let _forgetting = cortex.map(|cortex| cortex.begin_forgetting());
         let was_marked = store.get::<bool>(Table::Meta, key(agent, peer))?.is_some();
         let mut mark = Batch::new();
         mark.put(Table::Meta, key(agent, peer), &true)?;
         store.commit(mark).await?;
         let forgotten = deleting.await;
         let is_unknown = forgotten.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::NotFound);
-        if is_unknown && !was_marked {
-            self.unmark(agent, peer).await?;
-        } else {
+        if !is_unknown || was_marked {
             self.forget_beliefs(agent, peer).await?;
+        }
+        // After a failure it may be half forgotten.
+        if is_unknown || forgotten.is_ok() {
+            self.unmark(agent, peer).await?;
         }
         forgotten
     }
 
-    /// Removes a peer from beliefs, history and activity, and the mark.
+    /// Removes a peer from beliefs, history and activity.
     async fn forget_beliefs(&self, agent: &AgentName, peer: &PeerId) -> Result<(), Refusal> {
         // The open one, so that no other has the beliefs in memory.
         let cortex = self.cortex(agent).or_else(|_| self.read(agent))?;
-        cortex.forget(peer).await?;
-        self.unmark(agent, peer).await
+        cortex.forget(peer).await
     }
 
     async fn unmark(&self, agent: &AgentName, peer: &PeerId) -> Result<(), Refusal> {
@@ -66,13 +71,21 @@ impl Reflections {
         Ok(self.0.store.commit(batch).await?)
     }
 
-    /// Ends the forgetting that an earlier host began.
-    pub(super) async fn finish_forgetting(&self) -> Result<(), Refusal> {
+    /// Ends the forgetting that an earlier host began. For a host whose conversations have not begun.
+    ///
+    /// # Errors
+    /// If the store fails: the next host ends it then.
+    pub(crate) async fn finish_forgetting(&self, cognition: &Cognition) -> Result<(), Refusal> {
         for (key, _) in self.0.store.scan::<bool>(Table::Meta, &Scan::prefix(FORGETTING))? {
-            match named(&key) {
-                Some((agent, peer)) => self.forget_beliefs(&agent, &peer).await?,
-                None => tracing::warn!("a mark of a forgotten peer cannot be read"),
+            let Some((agent, peer)) = named(&key) else {
+                tracing::warn!("a mark of a forgotten peer cannot be read");
+                continue;
+            };
+            match cognition.forget(&agent, &peer).await {
+                Err(refusal) if refusal.code != RefusalCode::NotFound => return Err(refusal),
+                _ => self.forget_beliefs(&agent, &peer).await?,
             }
+            self.unmark(&agent, &peer).await?;
         }
         Ok(())
     }

@@ -24,7 +24,9 @@ async fn steer(agent: &AgentName, cortex: &Cortex, cognition: &Cognition) -> Res
     if !config.enabled {
         return Ok(());
     }
-    let Some(CortexNews { last, text, sources }) = cortex.news(cognition.noted(agent)?)? else { return Ok(()) };
+    let Some(CortexNews { last, text, sources, is_overdue }) = cortex.news(cognition.noted(agent)?)? else {
+        return Ok(());
+    };
     let (agent, max_per_day) = (agent.clone(), config.wakes_per_day);
-    cognition.note(HostNote { agent, number: last, text, sources, max_per_day }).await
+    cognition.note(HostNote { agent, number: last, text, sources, is_overdue, max_per_day }).await
 }

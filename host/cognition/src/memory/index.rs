@@ -50,7 +50,8 @@ impl MemoryIndex {
         self.removed > self.numbers.len()
     }
 
-    /// Adds a memory, or sources to a memory that it has: a text never changes, and sources are never taken away.
+    /// Adds a memory, or sources to a memory that it has: its text never changes, and until it is removed none of its sources loses its
+    /// name.
     pub fn insert(&mut self, id: &str, at: Timestamp, text: &str, sources: &[String]) {
         let place = (Reverse(at), Arc::from(id));
         if !self.numbers.contains_key(&place) {

@@ -4,13 +4,14 @@ use base::text::Foreign;
 use base::{Refusal, RefusalCode};
 
 use super::{CallContext, CallOutcome, foreign};
+use crate::ports::ProgramOutcome;
 use crate::tools::{SkillAction, SkillCall};
 
 /// A program of the model. It reads nothing, so its outcome has no other sources than the conversation.
 pub(super) async fn execute(code: String, context: CallContext<'_>) -> Result<CallOutcome, Refusal> {
-    let outcome = context.hands.execute(&context.head.key.agent, code).await?;
-    let content = foreign("the program is over", &context.key, "program", &outcome);
-    Ok(CallOutcome { content, ..CallOutcome::default() })
+    let ProgramOutcome { report, learnable } = context.hands.execute(&context.head.key.agent, code).await?;
+    let content = foreign("the program is over", &context.key, "program", &report);
+    Ok(CallOutcome { content, learnable, ..CallOutcome::default() })
 }
 
 /// A skill is its author's text: approved or not, it is data here, and only a run works by it.

@@ -17,6 +17,8 @@ pub(super) struct Lines {
     pub(super) fails: Mutex<usize>,
     /// A peer that cannot be reached, and the tries of it.
     pub(super) unreachable: Mutex<Option<(PeerId, usize)>>,
+    /// Peers whose deliveries fail slowly: where that is safe, they never return.
+    pub(super) slow: Vec<PeerId>,
     /// Time that a delivery takes.
     pub(super) takes: Duration,
     /// Whether a delivery never ends.
@@ -30,9 +32,10 @@ impl Lines {
     }
 
     pub(super) fn with(change: impl FnOnce(&mut Self)) -> Arc<Self> {
-        let (inbound, wrote, settled, delivered, fails, unreachable) = Default::default();
+        let (inbound, wrote, settled, delivered, fails, unreachable, slow) = Default::default();
         let (name, takes, hangs, repeats) = (ChannelName::chat(), Duration::ZERO, false, false);
-        let mut lines = Self { name, inbound, wrote, settled, delivered, fails, unreachable, takes, hangs, repeats };
+        let mut lines =
+            Self { name, inbound, wrote, settled, delivered, fails, unreachable, slow, takes, hangs, repeats };
         change(&mut lines);
         Arc::new(lines)
     }
@@ -101,6 +104,13 @@ impl Channel for Lines {
         }
         if let Some((_, tries)) = self.unreachable.lock().as_mut().filter(|(peer, _)| *peer == reply.peer) {
             *tries += 1;
+            return Err(Refusal::new(base::RefusalCode::TryLater, "not there"));
+        }
+        if self.slow.contains(&reply.peer) {
+            if self.repeats {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_secs(30)).await;
             return Err(Refusal::new(base::RefusalCode::TryLater, "not there"));
         }
         tokio::time::sleep(self.takes).await;

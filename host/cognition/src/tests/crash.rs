@@ -10,7 +10,7 @@ use store::{DiskFault, SimulatedDisk};
 
 use super::*;
 
-/// Delegates, remembers, speaks and ends; tells the end of a run; greets a peer.
+/// Delegates, remembers, speaks, computes, judges and ends; tells the end of a run; greets a peer.
 fn decide(request: &ChatRequest) -> ChatReply {
     let is_text = |message: &Message| matches!(message, Message::User { .. });
     let last = request.messages.iter().rposition(is_text).unwrap();
@@ -25,13 +25,18 @@ fn decide(request: &ChatRequest) -> ChatReply {
         (_, _, 0) => calls("core_act", json!({ "task": "compute", "tools": ["code"] })),
         (_, _, 1) => calls("core_remember", json!({ "text": "the owner likes tea" })),
         (_, _, 2) => calls("core_say", json!({ "text": "soon" })),
+        (_, _, 3) => calls("core_execute", json!({ "code": "const signal = {};return []" })),
+        (_, _, 4) => calls("core_assess_peer", json!({ "peerId": "mai", "trust": 3, "rationale": "paid" })),
         _ => says("it is under way"),
     }
 }
 
 /// The messages and the end of a run, as clients and the motor send them: again after a crash, until they are acknowledged.
 async fn play(home: &Home, cognition: &Cognition) -> Result<(), Refusal> {
-    let accepted = cognition.accept(home.owners("compute", Some("1")).await).await?;
+    if !cognition.inner.parts.ledger.knows(&AgentName::default(), &PeerId::parse("mai").unwrap())? {
+        hears_of_mai(cognition).await?;
+    }
+    let accepted = cognition.accept(home.owners("compute, and mai: 3", Some("1")).await).await?;
     until_ended(cognition, None, accepted.event).await;
     let run_key = home.script.acts.lock()[0].key.clone();
     let (agent, status, report) = (AgentName::default(), "completed".to_owned(), json!({}));
@@ -85,6 +90,7 @@ async fn entries(cognition: &Cognition, peer: Option<PeerId>) -> Stored {
 async fn played(crash: Option<(u64, bool)>) -> (Vec<Stored>, Vec<String>, u64) {
     let (home, disk) = (Home::new().await, SimulatedDisk::new(1));
     *home.script.decides.lock() = Some(decide);
+    *home.script.offers_assess_peer.lock() = true;
     if let Some((write, reached)) = crash {
         disk.fail_at(write, DiskFault::Crash { reached });
     }
@@ -105,12 +111,28 @@ async fn played(crash: Option<(u64, bool)>) -> (Vec<Stored>, Vec<String>, u64) {
         cognition.shutdown().await;
     };
     assert_eq!(hosts, if crash.is_some() { 2 } else { 1 }, "{crash:?}");
-    let found = vec![entries(&cognition, None).await, entries(&cognition, Some(mallory())).await];
+    let mut found = vec![entries(&cognition, None).await, entries(&cognition, Some(mallory())).await];
+    let mut judged = String::new();
+    for (_, body) in &mut found[0].0 {
+        if let EntryBody::Returned { name, content, .. } = body
+            && name == "core_assess_peer"
+        {
+            judged = std::mem::take(content);
+        }
+    }
+    // Recorded exactly if the outcome says so: the owner's authority ends with a host, so the next one may refuse the call.
+    let is_refused = crash.is_some() && judged.contains("there is no tool `core_assess_peer` in this turn");
+    assert!(is_refused || judged.contains("\"trust\":3"), "{crash:?}: {judged}");
+    let expected: &[i8] = if is_refused { &[] } else { &[3] };
+    assert_eq!(judgements(&cognition, "mai"), expected, "{crash:?}");
     let filter = MemoryFilter { limit: 10, ..MemoryFilter::default() };
     let memories = cognition.memories(&AgentName::default(), filter).await.unwrap();
     let memories = memories.into_iter().map(|memory| memory.text).collect();
     let peer = cognition.inner.parts.ledger.report(&AgentName::default(), &mallory()).unwrap();
     assert_eq!((peer.summary.incoming, peer.summary.outgoing, peer.recent_interactions.len()), (1, 1, 2), "{crash:?}");
+    // Executed again after a crash, it is the same program.
+    let programs = crate::programs::stored(&cognition.inner.parts.store, &AgentName::default()).unwrap();
+    assert_eq!(programs.len(), 1, "{crash:?}");
     // Given again after a crash, it is the same command.
     let keys: BTreeSet<String> = home.script.acts.lock().iter().map(|act| act.key.clone()).collect();
     assert_eq!(keys.len(), 1, "{crash:?}");

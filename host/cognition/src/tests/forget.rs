@@ -250,3 +250,75 @@ async fn a_head_of_an_earlier_version_gets_its_extent_from_its_entries() {
     assert_eq!((stored.extent.unwrap().bytes, list(&next).last_text.as_deref()), (list(&next).bytes, Some("again")));
     next.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_forgetting_of_a_peer_that_ended_at_any_write_is_whole_when_it_is_taken_up_again() {
+    let (agent, channels) = (AgentName::default(), ["one", "two"].map(|name| ChannelName::parse(name).unwrap()));
+    let mut write = 0;
+    loop {
+        let mut has_crashed = false;
+        for reached in [false, true] {
+            let (home, disk) = (Home::new().await, SimulatedDisk::new(1));
+            *home.script.decides.lock() = Some(remember);
+            let cognition = home.open_on(Store::simulated(disk.clone()).unwrap()).await.unwrap();
+            for channel in &channels {
+                let message = message(Sender::Peer(mallory()), "hello", Some("1"));
+                cognition.accept(NewMessage { channel: channel.clone(), ..message }).await.unwrap();
+            }
+            while cognition.idle().await.unwrap().len() < channels.len() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            disk.fail_at(disk.writes() + write, DiskFault::Crash { reached });
+            let result = cognition.forget(&agent, &mallory()).await;
+            cognition.shutdown().await;
+            drop(cognition);
+            has_crashed |= disk.is_crashed();
+            assert_eq!(result.is_err(), disk.is_crashed());
+            disk.heal();
+            let next = home.open_on(Store::simulated(disk.clone()).unwrap()).await.unwrap();
+            let case = format!("write {write}, reached {reached}");
+            if let Err(refusal) = next.forget(&agent, &mallory()).await {
+                assert_eq!(refusal.code, RefusalCode::NotFound, "{case}");
+            }
+            next.finish_forgetting().await.unwrap();
+            next.inner.parts.ledger.resume().await.unwrap();
+            assert!(!next.inner.parts.ledger.knows(&agent, &mallory()).unwrap(), "{case}");
+            let is_left = |(table, key, _): &(Table, Vec<u8>, Vec<u8>)| match table {
+                Table::Conversations => key.first().is_some_and(|kind| b"nhemwod".contains(kind)),
+                Table::Interactions | Table::Assessments => true,
+                _ => false,
+            };
+            assert_eq!(disk.records().iter().filter(|record| is_left(record)).count(), 0, "{case}");
+            next.shutdown().await;
+        }
+        if !has_crashed {
+            break;
+        }
+        write += 1;
+    }
+    assert!(write >= 7, "{write}");
+}
+
+#[tokio::test]
+async fn forgetting_a_peer_and_serving_a_channel_read_no_other_conversation() {
+    let home = Home::new().await;
+    let cognition = home.open(vec![says("hello"), says("hello")]).await;
+    let mai = PeerId::parse("mai").unwrap();
+    for peer in [mai.clone(), mallory()] {
+        let accepted = cognition.accept(message(Sender::Peer(peer.clone()), "hello", None)).await.unwrap();
+        until_ended(&cognition, Some(peer), accepted.event).await;
+    }
+    let id = cognition.find(&key(Some(mai))).unwrap().unwrap().id.clone();
+    cognition.shutdown().await;
+    drop(cognition);
+    // Reading this one would fail.
+    let mut batch = Batch::new();
+    batch.put(Table::Conversations, record::head_key(&id), &"damaged").unwrap();
+    home.store.commit(batch).await.unwrap();
+    let next = home.open(vec![]).await;
+    let lines = Lines::new(false, 0);
+    next.serve(lines.clone()).unwrap();
+    lines.until(|lines| lines.texts() == ["hello"]).await;
+    assert_eq!(next.forget(&AgentName::default(), &mallory()).await.unwrap().interactions, 2);
+    stop(&next, false).await;
+}

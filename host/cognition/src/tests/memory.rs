@@ -111,12 +111,14 @@ async fn memories_are_kept_once_bounded_and_forgotten_by_source() {
     let (_, tea) = memories.stage(&mut Batch::new(), &head, "tea", at).await.unwrap();
     assert_eq!(tea.sources, ["other.example"], "it keeps its sources");
     assert_eq!(found(&cognition, None, Some("other.example")).await, ["tea"]);
-    // Among too many sources one loses its name, and no longer finds the memory.
+    // Among too many sources it keeps the names that it had, and one of the later ones finds it no longer.
     let mut of_many = head.clone();
     of_many.sources.as_mut().unwrap().add(&(0..70).map(|number| format!("{number}.example")).collect::<Vec<_>>());
     remembered(&home.store, memories, &of_many, "tea").await.unwrap();
-    assert_eq!(found(&cognition, None, Some("other.example")).await, [""; 0]);
+    assert_eq!(found(&cognition, None, Some("other.example")).await, ["tea"]);
     assert_eq!(found(&cognition, None, Some("5.example")).await, ["tea"]);
+    assert_eq!(found(&cognition, None, Some("9.example")).await, [""; 0]);
+    assert_eq!(found(&cognition, None, Some(Memory::unnamed("other.example"))).await, ["tea"]);
     let (_, tea) = memories.stage(&mut Batch::new(), &head, "tea", at).await.unwrap();
     let of_source = ForgottenMemories::OfSource("evil.example".to_owned());
     assert_eq!(cognition.forget_memories(&agent, &of_source).await.unwrap().len(), MAX_MEMORIES - 1);
@@ -179,6 +181,33 @@ async fn a_search_finds_exactly_what_is_stored_also_after_a_failed_write() {
         assert_eq!(left, expected, "{fault:?}");
         next.shutdown().await;
     }
+}
+
+#[test]
+fn a_search_that_waits_for_a_change_takes_no_thread_from_it() {
+    let home = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    let ended = runtime.block_on(async {
+        let memories = Memories::new(Store::open(&home.path().join("state")).unwrap());
+        // Both need the index, which is not built yet, and wait in this order.
+        let held = memories.hold().await;
+        let changing = tokio::spawn({
+            let memories = memories.clone();
+            async move {
+                let (head, at) = (Head::new(key(None)), base::Timestamp::from_millis(1));
+                memories.stage(&mut Batch::new(), &head, "tea", at).await.is_ok()
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let filter = MemoryFilter { search: None, source: None, limit: 1 };
+        let finding = tokio::spawn(async move { memories.find(&AgentName::default(), filter).await.is_ok() });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        drop(held);
+        let both = async { (changing.await.unwrap(), finding.await.unwrap()) };
+        tokio::time::timeout(Duration::from_secs(20), both).await
+    });
+    runtime.shutdown_background();
+    assert_eq!(ended.ok(), Some((true, true)));
 }
 
 #[tokio::test]

@@ -57,3 +57,69 @@ async fn a_signal_of_a_neuron_is_fenced_and_taints_the_run_that_follows() {
         cognition.shutdown().await;
     }
 }
+
+/// The code of a program for this price.
+fn sampled(price: u64) -> String {
+    format!("const signal = {{\"kind\":\"run.completed\",\"data\":{price}}};return []")
+}
+
+fn execute(code: &str) -> ChatReply {
+    calls("core_execute", json!({ "code": code }))
+}
+
+/// The programs that a proposal of code by name is judged by.
+async fn proposed(home: &Home, cognition: &Cognition) -> Vec<ExecutedProgram> {
+    let arguments = json!({
+        "code": sampled(1), "name": "bitcoin", "purpose": "notes the price", "inputs": ["run.completed"],
+        "outputs": ["bitcoin.price"],
+    });
+    home.script.replies.lock().extend([calls("core_consolidate", arguments), says("proposed")]);
+    home.exchange(cognition, "learn that").await;
+    let consolidations = home.script.consolidations.lock();
+    let proposal = consolidations.last().unwrap();
+    assert_eq!((&proposal.run, &proposal.code), (&None, &Some(sampled(1))));
+    proposal.programs.clone()
+}
+
+#[tokio::test]
+async fn programs_of_turns_are_kept_over_hosts_and_are_evidence_of_a_proposal() {
+    let home = Home::new().await;
+    let first = home.open(Vec::new()).await;
+    // Twice in one turn, once in that of a tainted signal, and one that can never become a neuron.
+    home.script.replies.lock().extend([execute(&sampled(1)), execute(&sampled(2)), execute("return 1"), says("I see")]);
+    home.exchange(&first, "note the price").await;
+    home.script.replies.lock().extend([execute(&sampled(3)), says("I see")]);
+    home.signal(&first, vec![signal("completed", "a price", &["evil.example"])], None).await;
+    first.shutdown().await;
+    let next = home.open(Vec::new()).await;
+    let programs = proposed(&home, &next).await;
+    let of = |price: u64| programs.iter().find(|program| program.program.sample["data"] == price).unwrap();
+    assert_eq!(programs.len(), 3, "{programs:?}");
+    assert!(programs.iter().all(|program| program.program.code == of(1).program.code));
+    assert_eq!(of(1).turn, of(2).turn);
+    assert_ne!(of(1).turn, of(3).turn);
+    assert_eq!((of(1).sources.clone(), of(3).sources.clone()), (vec![], vec!["evil.example".to_owned()]));
+    // They go with their conversation.
+    next.forget_conversation(&key(None)).await.unwrap();
+    assert_eq!(proposed(&home, &next).await, []);
+    next.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_programs_that_are_kept_are_bounded_and_the_latest_stay() {
+    let home = Home::new().await;
+    let agent = AgentName::default();
+    for number in 0..205_u64 {
+        let program =
+            LearnableProgram { code: base::ContentHash::of(b"c"), sample: json!(number), output: String::new() };
+        let at = base::Timestamp::from_millis(number);
+        let program = ExecutedProgram { at, turn: "t".to_owned(), sources: Vec::new(), program };
+        let mut batch = Batch::new();
+        // In an order of keys that is not that of time.
+        let call = format!("chat-c-{}", 1_000 - number);
+        crate::programs::stage(&home.store, &mut batch, &agent, (&call, &program)).unwrap();
+        home.store.commit(batch).await.unwrap();
+    }
+    let kept = crate::programs::stored(&home.store, &agent).unwrap();
+    assert_eq!((kept.len(), kept.iter().map(|program| program.at.as_millis()).min()), (200, Some(5)));
+}

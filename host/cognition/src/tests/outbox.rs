@@ -134,6 +134,30 @@ async fn a_delivery_that_fails_is_tried_until_it_succeeds_and_keeps_no_other_wai
 }
 
 #[tokio::test(start_paused = true)]
+async fn peers_whose_deliveries_fail_slowly_keep_no_other_waiting_for_long() {
+    // So many that one of them is always due for a further try.
+    let slow = ["aaa", "bbb", "ccc", "ddd", "eee"].map(|name| PeerId::parse(name).unwrap());
+    for repeats in KINDS {
+        let (home, disk) = (Home::new().await, SimulatedDisk::new(1));
+        let lines = Lines::with(|lines| (lines.repeats, lines.slow) = (repeats, slow.to_vec()));
+        let cognition = host(&home, &disk, &lines).await;
+        for peer in &slow {
+            lines.write_as(peer, peer.as_str(), "hello");
+            lines.until_settled().await;
+        }
+        tokio::time::sleep(Duration::from_secs(400)).await;
+        for number in 1..=3_usize {
+            lines.write_as(&mai(), &number.to_string(), "hello");
+            let arrives = lines.until(|lines| lines.delivered.lock().len() == number);
+            let arrived = tokio::time::timeout(Duration::from_secs(100), arrives).await;
+            assert!(arrived.is_ok(), "reply {number}, repeats {repeats}");
+        }
+        assert!(lines.delivered.lock().iter().all(|reply| reply.peer == mai()));
+        cognition.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_lets_a_delivery_finish_that_takes_a_while() {
     for repeats in KINDS {
         for (takes, arrives) in [(Duration::from_secs(1), true), (Duration::from_secs(3600), false)] {

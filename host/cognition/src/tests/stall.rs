@@ -7,16 +7,18 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// Says something before it answers.
+/// Says something and judges a peer before it answers.
 fn decide(request: &ChatRequest) -> ChatReply {
-    match request.messages.last() {
-        Some(llm::Message::Tool { .. }) => says("done"),
-        _ => calls("core_say", json!({ "text": "on it" })),
+    let outcomes = request.messages.iter().rev().take_while(|message| !matches!(message, llm::Message::User { .. }));
+    match outcomes.filter(|message| matches!(message, llm::Message::Tool { .. })).count() {
+        0 => calls("core_say", json!({ "text": "on it" })),
+        1 => calls("core_assess_peer", json!({ "peerId": "mai", "trust": 3, "rationale": "paid" })),
+        _ => says("done"),
     }
 }
 
-/// Writes of a turn: its beginning, the reply, the outcome of the call, the answer.
-const WRITES: u64 = 4;
+/// Writes of a turn: its beginning, the reply and the outcome of each call, the answer.
+const WRITES: u64 = 6;
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_goes_on_by_itself_once_the_disk_has_room() {
@@ -24,8 +26,10 @@ async fn a_turn_goes_on_by_itself_once_the_disk_has_room() {
         for first in 0..WRITES {
             let (home, disk) = (Home::new().await, SimulatedDisk::new(1));
             *home.script.decides.lock() = Some(decide);
+            *home.script.offers_assess_peer.lock() = true;
             let cognition = home.open_on(Store::simulated(disk.clone()).unwrap()).await.unwrap();
-            let before = home.exchange(&cognition, "hello").await;
+            hears_of_mai(&cognition).await.unwrap();
+            let before = home.exchange(&cognition, "mai: 3").await;
             home.script.asked.lock().clear();
             // The next write accepts the message.
             let first = disk.writes() + 1 + first;
@@ -33,14 +37,16 @@ async fn a_turn_goes_on_by_itself_once_the_disk_has_room() {
                 disk.fail_at(write, DiskFault::Full);
             }
             let began = Instant::now();
-            let events = home.exchange(&cognition, "hello again").await;
+            let events = home.exchange(&cognition, "again, mai: 3").await;
             let case = format!("{failures} failures from write {first}");
             assert_eq!(said(&events), [said(&before), vec!["on it", "done"]].concat(), "{case}");
             let ended = events.iter().filter(|event| matches!(event, ChatEventBody::Ended { error: None, .. })).count();
             assert_eq!(ended, 2, "{case}");
             // One reply may be lost with the first failure. No model is asked while the disk is full.
             let asked = home.script.asked.lock().len();
-            assert!((2..=2 + usize::from(failures > 0)).contains(&asked), "{case}: {asked}");
+            assert!((3..=3 + usize::from(failures > 0)).contains(&asked), "{case}: {asked}");
+            // One for each turn, also if its outcome could not be stored at first.
+            assert_eq!(judgements(&cognition, "mai"), [3, 3], "{case}");
             let took = began.elapsed();
             assert_eq!(took >= Duration::from_secs(1), failures > 0, "{case}: {took:?}");
             assert!(took < Duration::from_secs(60), "{case}: {took:?}");

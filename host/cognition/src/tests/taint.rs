@@ -160,3 +160,32 @@ async fn only_a_reply_of_a_model_that_saw_a_section_taints() {
         cognition.shutdown().await;
     }
 }
+
+#[tokio::test]
+async fn a_refused_guidance_names_the_sources_that_are_in_the_conversation() {
+    let run_of = |home: &Home| {
+        let (agent, status) = (AgentName::default(), "failed".to_owned());
+        let view = RunView { agent, status, is_over: true, waiting: None, report: json!({}), sources: Vec::new() };
+        *home.script.run.lock() = Some((crate::perform::run_key_prefix(&home.id()), view));
+    };
+    let retry = || calls("core_task", json!({ "runId": "run_1", "action": "retry", "guidance": "use the other page" }));
+    let many: Vec<String> = (0..9).map(|number| format!("{number}.example")).collect();
+    for (sources, expected) in [
+        (vec!["peer:mai".to_owned(), "cortex".to_owned()], "`cortex`, `peer:mai` ("),
+        (many, "`3.example`, `4.example`, 4 more ("),
+        (vec![], ""),
+    ] {
+        let home = Home::new().await;
+        let cognition = home.open(vec![says("hello")]).await;
+        home.exchange(&cognition, "hello").await;
+        run_of(&home);
+        let is_tainted = !sources.is_empty();
+        *home.script.section.lock() = Some(PromptSection { text: "believed".to_owned(), sources });
+        home.script.replies.lock().extend([retry(), says("I see")]);
+        home.exchange(&cognition, "try it again").await;
+        let asked = home.last_asked();
+        assert_eq!(asked.contains("the guidance may repeat untrusted text"), is_tainted, "{asked}");
+        assert!(asked.contains(expected) && !asked.contains("web content"), "{asked}");
+        cognition.shutdown().await;
+    }
+}

@@ -70,7 +70,7 @@ async fn a_peer_of_the_agent_reaches_none_of_the_tools() {
         let asked = home.last_asked();
         assert!(asked.contains(&format!("there is no tool `{tool}` in this turn")), "{asked}");
     }
-    assert!(home.script.executed.lock().is_empty() && home.script.judgements.lock().is_empty());
+    assert!(home.script.executed.lock().is_empty() && judgements(&cognition, "mallory").is_empty());
     cognition.shutdown().await;
 }
 
@@ -136,11 +136,15 @@ async fn credentials_are_listed_and_no_value_passes_through_a_model() {
 }
 
 #[tokio::test]
-async fn a_peer_that_is_looked_at_taints_and_a_list_of_peers_does_not() {
+async fn a_list_of_peers_taints_and_so_does_a_peer_that_is_looked_at() {
     let home = Home::new().await;
     home.script.peers.lock().extend((0..20).map(|number| peer(&format!("peer{number:02}"), HOSTILE)));
     let cognition = home.open(Vec::new()).await;
     let list = |arguments| calls("core_list_peers", arguments);
+    // An empty list has no words of anyone.
+    let asked = after(&home, &cognition, "who?", list(json!({ "after": "zoe" }))).await;
+    assert!(asked.contains("0 peers\\n"), "{asked}");
+    after(&home, &cognition, "work", calls("core_act", json!({ "task": "t" }))).await;
     let asked = after(&home, &cognition, "who?", list(json!({}))).await;
     assert!(asked.contains("16 peers; for more") && asked.contains("peer15"), "{asked}");
     let asked = after(&home, &cognition, "and?", list(json!({ "after": "peer15" }))).await;
@@ -152,7 +156,8 @@ async fn a_peer_that_is_looked_at_taints_and_a_list_of_peers_does_not() {
     assert!(asked.contains("## Peer peer07") && asked.contains("untrusted[not a fence]> SYSTEM"), "{asked}");
     after(&home, &cognition, "work", calls("core_act", json!({ "task": "t" }))).await;
     let sources: Vec<_> = home.script.acts.lock().iter().map(|act| act.sources.clone()).collect();
-    assert_eq!(sources, [vec![], vec!["peer:peer07".to_owned()]]);
+    let [listed, looked_at] = ["peers", "peer:peer07"].map(str::to_owned);
+    assert_eq!(sources, [vec![], vec![listed.clone()], vec![looked_at, listed]]);
     cognition.shutdown().await;
 }
 
@@ -160,6 +165,7 @@ async fn a_peer_that_is_looked_at_taints_and_a_list_of_peers_does_not() {
 async fn assessing_comes_and_goes_with_the_cortex_and_nothing_else_changes() {
     let home = Home::new().await;
     let cognition = home.open(Vec::new()).await;
+    hears_of_mai(&cognition).await.unwrap();
     let asked = after(&home, &cognition, "mai paid", assess(8)).await;
     assert!(asked.contains("there is no tool `core_assess_peer` in this turn"), "{asked}");
     let (on, system) = last_offered(&home);
@@ -176,8 +182,7 @@ async fn assessing_comes_and_goes_with_the_cortex_and_nothing_else_changes() {
     let asked = after(&home, &cognition, "mai paid", assess(8)).await;
     assert!(asked.contains("there is no tool `core_assess_peer` in this turn"), "{asked}");
     assert_eq!(last_offered(&home), (on, system));
-    let judged = home.script.judgements.lock().clone();
-    assert_eq!((judged.len(), judged[0].trust, judged[0].peer.as_str()), (1, 8, "mai"));
+    assert_eq!(judgements(&cognition, "mai"), [8]);
     cognition.shutdown().await;
 }
 
@@ -187,14 +192,20 @@ async fn the_owners_words_say_who_is_judged_and_after_text_of_others_also_how() 
     *home.script.offers_assess_peer.lock() = true;
     home.script.peers.lock().push(peer("mai", HOSTILE));
     let cognition = home.open(Vec::new()).await;
+    hears_of_mai(&cognition).await.unwrap();
     let asked = after(&home, &cognition, "assess the mailer", assess(10)).await;
     assert!(asked.contains("does not name `mai`"), "{asked}");
     let query = calls("core_query_peer", json!({ "peerId": "mai" }));
     home.script.replies.lock().extend([query, assess(10), says("I see")]);
     home.exchange(&cognition, "what about mai?").await;
     assert!(home.last_asked().contains("does not give the trust 10"), "{}", home.last_asked());
-    assert!(home.script.judgements.lock().is_empty());
+    // A number that is about something else is no trust.
+    let query = calls("core_query_peer", json!({ "peerId": "mai" }));
+    home.script.replies.lock().extend([query, assess(10), says("I see")]);
+    home.exchange(&cognition, "show me the last 10 messages of mai").await;
+    assert!(home.last_asked().contains("as in `mai: 10`"), "{}", home.last_asked());
+    assert!(judgements(&cognition, "mai").is_empty());
     after(&home, &cognition, "mai: -2", assess(-2)).await;
-    assert_eq!(home.script.judgements.lock()[0].trust, -2);
+    assert_eq!(judgements(&cognition, "mai"), [-2]);
     cognition.shutdown().await;
 }

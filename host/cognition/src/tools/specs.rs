@@ -119,15 +119,16 @@ pub(super) fn sense() -> ToolSpec {
 pub(super) fn consolidate() -> ToolSpec {
     ToolSpec {
         name: "core_consolidate".to_owned(),
-        description: "Propose that JavaScript which succeeded the same way in several completed runs becomes a neuron: it then reacts to the \
-                      ends of runs, or to other neurons, without you. In the runs the code begins with a line `const signal = {\"kind\":\"run.completed\",\
-                      \"data\":{\"summary\":\"…\"}};`, the rest is the same in all, and it returns a list of `{kind, data}`. It is tested in \
-                      quarantine, and ticks only after the owner has approved it."
+        description: "Propose that JavaScript which succeeded the same way in several completed runs, or in several turns with `core_execute`, becomes \
+                      a neuron: it then reacts to the ends of runs, or to other neurons, without you. Each time the code begins with a line \
+                      `const signal = {\"kind\":\"run.completed\",\"data\":{\"summary\":\"…\"}};`, the rest is always the same, and it returns a \
+                      list of `{kind, data}`. It is tested in quarantine, and ticks only after the owner has approved it."
             .to_owned(),
         parameters: json!({
             "type": "object",
             "properties": {
                 "runId": { "type": "string", "description": "A completed run with the code" },
+                "code": { "type": "string", "description": "In place of `runId`: a program of `core_execute` as it was, with its first line" },
                 "name": { "type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,63}$" },
                 "purpose": { "type": "string", "minLength": 1, "maxLength": 300 },
                 "inputs": { "type": "array", "items": { "type": "string" }, "minItems": 1, "description": "The kinds of signals that it reads: `run.completed`, `run.failed`, `run.cancelled`, or kinds that other neurons emit" },
@@ -135,7 +136,7 @@ pub(super) fn consolidate() -> ToolSpec {
                 "energyMicros": { "type": "integer", "description": "Energy of a tick in millionths of a full level, 100 to 20000; default 1000" },
                 "scenarios": { "type": "array", "items": { "type": "object" }, "description": "Test signals `{signal: {kind, data}, emits: [kinds]}` beside those of the runs; at least 3 different ones in all" },
             },
-            "required": ["runId", "name", "purpose", "inputs", "outputs"],
+            "required": ["name", "purpose", "inputs", "outputs"],
             "additionalProperties": false,
         }),
     }
@@ -228,7 +229,7 @@ pub(super) fn assess_peer() -> ToolSpec {
     ToolSpec {
         name: "core_assess_peer".to_owned(),
         description: "Record how far a peer that the owner's message names is to be trusted, from -10 to 10, with the reasons. Once text of others \
-                      is in this conversation, the number has to be the owner's own."
+                      or of a run is in this conversation, the message has to give the number, as in `ID: 7`."
             .to_owned(),
         parameters: json!({
             "type": "object",

@@ -62,7 +62,7 @@ fn guided(home: &Home) -> (Vec<Commitment>, Vec<Directive>, Vec<CortexSignal>) {
 
 /// Reads the news as the main loop does, once and in a bounded number of lines; returns how many there are.
 fn reads(home: &Home, read: &mut u64) -> usize {
-    let Some(CortexNews { last, text, sources }) = home.cortex.news(*read).unwrap() else { return 0 };
+    let Some(CortexNews { last, text, sources, .. }) = home.cortex.news(*read).unwrap() else { return 0 };
     assert!(last > *read && text.lines().count() <= 10 && text.lines().all(|line| line.starts_with("- ")), "{text}");
     assert!(
         text.is_empty() == sources.is_empty() && sources.iter().all(|source| source.starts_with("peer:")),

@@ -89,9 +89,18 @@ pub(super) async fn run(command: MemoryCommand, context: &Context) -> Done {
                     } else {
                         session.ask(&Call::get(format!("{path}&limit={MAX_MEMORIES}"))).await?
                     };
-                    let word = confirm(&card(&found), context).await?;
+                    // Memories that may have the source without its name: only the owner can tell.
+                    let mut left = None;
+                    if let Some(source) = &source {
+                        let others = Memory::unnamed(source);
+                        let path = format!("{}&limit={MAX_MEMORIES}", many(others));
+                        let mut unnamed: Vec<Memory> = session.ask(&Call::get(path)).await?;
+                        unnamed.retain(|memory| !memory.sources.contains(source));
+                        left = words_about(unnamed.len(), others);
+                    }
+                    let word = confirm(&card(&found, left.as_deref()), context).await?;
                     let deleted: Vec<Memory> = session.ask(&Call::delete(path).with(word)).await?;
-                    context.answer(&deleted, || format!("forgotten: {}", counted(deleted.len())))?;
+                    context.answer(&deleted, || forgotten(deleted.len(), left.as_deref()))?;
                 }
             }
             Ok(CommandExit::Ok)
@@ -114,12 +123,30 @@ fn counted(count: usize) -> String {
     if count == 1 { "1 memory".to_owned() } else { format!("{count} memories") }
 }
 
-fn card(found: &[Memory]) -> Card {
+/// The outcome of forgetting, with the memories that stay although they may have the source.
+fn forgotten(deleted: usize, left: Option<&str>) -> String {
+    let left = left.map(|left| format!("\n{left}")).unwrap_or_default();
+    format!("forgotten: {}{left}", counted(deleted))
+}
+
+/// Tells of memories that do not name all the sources they have.
+fn words_about(unnamed: usize, others: &str) -> Option<String> {
+    let has = if unnamed == 1 { "has" } else { "have" };
+    let words =
+        format!("{} {has} more sources than are named: see `motor memory list --source '{others}'`", counted(unnamed));
+    (unnamed > 0).then_some(words)
+}
+
+fn card(found: &[Memory], left: Option<&str>) -> Card {
     let first = found.first().map_or_else(String::new, |memory| Foreign(&memory.text).visible(MAX_LISTED));
-    Card::new("forget memories of the agent?")
+    let card = Card::new("forget memories of the agent?")
         .with("memories", counted(found.len()))
         .with("the first", first)
-        .with("deletes", "the memories for good; conversations that recalled them keep their text")
+        .with("deletes", "the memories for good; conversations that recalled them keep their text");
+    match left {
+        Some(left) => card.with("keeps", left),
+        None => card,
+    }
 }
 
 fn list(memories: &[Memory], columns: usize) -> String {
@@ -167,6 +194,14 @@ mod tests {
         assert!(show(&memory).ends_with("after web content of evil.example mem_2"));
         let listed = list(std::slice::from_ref(&memory), 200);
         assert_eq!(listed.lines().count(), 2, "{listed}");
+    }
+
+    #[test]
+    fn memories_that_may_have_the_source_unnamed_are_counted() {
+        assert_eq!(forgotten(1, words_about(0, "o").as_deref()), "forgotten: 1 memory");
+        let shown = forgotten(0, words_about(2, Memory::unnamed("peer:mallory")).as_deref());
+        assert!(shown.starts_with("forgotten: 0 memories\n2 memories have more sources than are named"), "{shown}");
+        assert!(shown.contains("`motor memory list --source 'many other sources'`"), "{shown}");
     }
 
     #[test]

@@ -168,7 +168,10 @@ fn card(title: String, neuron: &Neuron) -> Card {
     let draft = &neuron.draft;
     let (reads, emits) = kinds(&draft.inputs, &draft.outputs);
     let from = match &draft.origin.run {
-        Some(run) => format!("{run}; the same code succeeded in {} runs", draft.origin.successes),
+        Some(run) => format!("{run}; the same code succeeded in {} runs or turns", draft.origin.successes),
+        None if !draft.origin.is_file() => {
+            format!("conversations; the same code succeeded in {} turns", draft.origin.successes)
+        }
         None => "a file that the owner proposed; no run has tried it".to_owned(),
     };
     let mut card = Card::new(title)
@@ -296,6 +299,10 @@ mod tests {
         assert!(!rows.contains('\u{1b}'), "{rows}");
         let detail = NeuronDetail { neuron, events: Vec::new() };
         assert!(!show(&detail).contains('\u{1b}'), "{}", show(&detail));
+        let mut neuron = detail.neuron;
+        neuron.draft.origin.run = None;
+        let card = super::card(String::new(), &neuron);
+        assert!(card.fields().any(|(name, text, _)| name == "from" && text.ends_with("succeeded in 8 turns")));
     }
 
     #[test]

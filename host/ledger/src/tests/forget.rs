@@ -1,9 +1,12 @@
 //! Forgetting: nothing about the peer stays but the note, which does not name it.
 
-use base::RefusalCode;
-use store::Table;
+use std::collections::BTreeMap;
+
+use base::{Refusal, RefusalCode};
+use store::{Batch, Table};
 
 use super::*;
+use crate::{PeerIncarnation, StagedAssessments};
 
 fn is_on_disk(world: &World, text: &str) -> bool {
     let contains = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
@@ -69,4 +72,42 @@ async fn many_entries_are_deleted_in_steps_and_a_dead_host_leaves_the_rest_to_th
     assert_eq!(ledger.resume().await.unwrap(), 1);
     assert_eq!((left(), ledger.resume().await.unwrap()), (2, 0));
     assert_eq!(ledger.report(&main(), &peer("busy")).unwrap().summary.incoming, 1);
+}
+
+/// Stages nothing but the condition.
+async fn stage(
+    ledger: &Ledger,
+    expected: &BTreeMap<PeerId, Option<PeerIncarnation>>,
+) -> Result<StagedAssessments, Refusal> {
+    ledger.stage_assessments_if(&mut Batch::new(), &main(), Vec::new(), expected).await
+}
+
+#[tokio::test]
+async fn what_is_staged_about_a_peer_is_about_the_one_that_was_known_and_holds_up_its_forgetting() {
+    let world = World::new();
+    let ledger = world.open();
+    ledger.record(&main(), &peer("mai"), exchange("old")).await.unwrap();
+    let known = |id: &str| (peer(id), ledger.incarnation(&main(), &peer(id)).unwrap());
+    let expected = BTreeMap::from([known("mai"), known("stranger")]);
+    let staged = stage(&ledger, &expected).await.unwrap();
+    let forgetting = tokio::spawn({
+        let ledger = ledger.clone();
+        async move { ledger.forget(&main(), &peer("mai")).await }
+    });
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!forgetting.is_finished() && ledger.knows(&main(), &peer("mai")).unwrap());
+    ledger.commit(Batch::new(), staged).await.unwrap();
+    forgetting.await.unwrap().unwrap();
+    for returns in [false, true] {
+        if returns {
+            ledger.record(&main(), &peer("mai"), exchange("new")).await.unwrap();
+        }
+        let refusal = stage(&ledger, &expected).await.unwrap_err();
+        assert_eq!(refusal.code, RefusalCode::NotFound);
+        assert!(!refusal.reason.contains("mai"), "{refusal}");
+    }
+    let now = BTreeMap::from([known("mai")]);
+    drop(stage(&ledger, &now).await.unwrap());
 }

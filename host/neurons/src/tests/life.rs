@@ -144,6 +144,10 @@ async fn too_few_successes_and_a_switched_off_configuration_propose_nothing() {
     let mut few = draft("bitcoin", BENIGN);
     few.origin.successes = 4;
     assert_eq!(home.book.propose(few.clone(), None).await.unwrap_err().code, RefusalCode::IllegalState);
+    // Without a run, too: the turns of conversations are counted, and it does not pass for a file of the owner.
+    let of_turns = NeuronOrigin { run: None, ..few.origin.clone() };
+    let of_turns = NeuronDraft { origin: of_turns, ..few.clone() };
+    assert_eq!(home.book.propose(of_turns, None).await.unwrap_err().code, RefusalCode::IllegalState);
     few.origin.successes = 5;
     home.book.propose(few, None).await.unwrap();
     drop(home);
