@@ -204,7 +204,7 @@ fn bombs_end_at_their_limits() {
         ("import zlib\nzlib.decompress(zlib.compress(b'0' * (1 << 28)))", &[MEMORY]),
         (
             "class A:\n    def __del__(self):\n        while True: pass\ndel A.__del__\nx = eval('(' * 5000 + ')' * 5000)",
-            &["EXECUTION_ERROR: SyntaxError: too many nested parentheses"],
+            &["EXECUTION_ERROR: SyntaxError: too many nested parentheses", STACK],
         ),
     ] {
         let hurried = Program { timeout: Duration::from_secs(1), ..program(source) };
