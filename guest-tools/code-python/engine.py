@@ -60,42 +60,88 @@ class _Console(io.TextIOBase):
             self.cut = True
         return len(text)
 
+    def mark(self):
+        """Where it stands, for `back`."""
+        return len(self.parts), self.room, self.cut
 
-class _Returns(ast.NodeTransformer):
-    """Makes a `return` outside of functions end the program with its value."""
-
-    def _leave(self, node):
-        return node
-
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = _leave
-
-    def visit_Return(self, node):
-        value = node.value or ast.Constant(None)
-        error = ast.Call(ast.Name("__returned__", ast.Load()), [value], [])
-        return ast.copy_location(ast.Raise(ast.copy_location(error, node), None), node)
+    def back(self, mark):
+        """Takes back all that was printed since the mark."""
+        kept, self.room, self.cut = mark
+        del self.parts[kept:]
 
 
-def _compiled(source):
-    """The program, and the name its last expression is kept under, if it ends with one."""
-    tree = ast.parse(source, NAME)
-    tree = ast.fix_missing_locations(_Returns().visit(tree))
+def _without_returns(statements):
+    """Makes each `return` outside of functions end the program with its value. Looks at statements only: an expression has none."""
+    for index, node in enumerate(statements):
+        if isinstance(node, ast.Return):
+            place = {name: getattr(node, name) for name in node._attributes}
+            value = node.value or ast.Constant(None, **place)
+            error = ast.Call(ast.Name("__returned__", ast.Load(), **place), [value], [], **place)
+            statements[index] = ast.Raise(error, None, **place)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for name in ("body", "orelse", "finalbody"):
+                _without_returns(getattr(node, name, ()))
+            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                _without_returns(part.body)
+
+
+def _compiled(source, lines_before=0):
+    """The code of statements, which keeps the value of the last one under a name, if that is an expression."""
+    tree = ast.parse("\n" * lines_before + source, NAME)
+    if "return" in source:
+        _without_returns(tree.body)
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
-        kept = ast.Assign([ast.Name("__value__", ast.Store())], last.value)
-        tree.body[-1] = ast.fix_missing_locations(ast.copy_location(kept, last))
+        place = {name: getattr(last, name) for name in last._attributes}
+        tree.body[-1] = ast.Assign([ast.Name("__value__", ast.Store(), **place)], last.value, **place)
     return compile(tree, NAME, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def _run(source, scope):
-    code = _compiled(source)
+def _last(source):
+    """The index of the line, and the place, where the last statement seems to begin."""
+    end = len(source)
+    while end > 0:
+        begin = source.rfind("\n", 0, end) + 1
+        if source[begin:begin + 1] not in " \t\f\n#)]}":
+            return source.count("\n", 0, begin), begin
+        end = begin - 1
+    return 0, 0
+
+
+def _parts(source):
+    """The codes that make up the program. Making a tree of objects takes longer than most programs run, so one is made of the last
+    statement only, and of that only if it is no expression."""
+    if any(word in source for word in ("await", "async", "__future__")):
+        return [_compiled(source)]
+    line, begin = _last(source)
+    head, last = source[:begin], source[begin:]
+    # Warnings about what is compiled again are printed again.
+    mark = sys.stderr.mark()
     try:
-        if code.co_flags & inspect.CO_COROUTINE:
-            loop.run(types.FunctionType(code, scope)())
-        else:
-            exec(code, scope)
+        # What ends here is whole, so the rest begins a statement, and not a line of a text.
+        parts = [compile(head, NAME, "exec", dont_inherit=True)] if begin else []
+    except SyntaxError:
+        sys.stderr.back(mark)
+        return [_compiled(source)]
+    mark = sys.stderr.mark()
+    try:
+        return [*parts, compile("\n" * line + last, NAME, "eval", dont_inherit=True)]
+    except SyntaxError:
+        sys.stderr.back(mark)
+        return [*parts, _compiled(last, line)]
+
+
+def _run(source, scope):
+    value = None
+    try:
+        for code in _parts(source):
+            if code.co_flags & inspect.CO_COROUTINE:
+                loop.run(types.FunctionType(code, scope)())
+            else:
+                value = eval(code, scope)
     except _Returned as returned:
         return returned.args[0]
-    return scope.get("__value__")
+    return scope.get("__value__") if value is None else value
 
 
 def _place(error):
@@ -119,9 +165,9 @@ def _fault(error):
     return interpreter.Fault(name=name, message=str(message)[:MAX_MESSAGE], line=line, column=column)
 
 
-def _outcome(program, scope):
+def _outcome(source, program, scope):
     try:
-        value = _run(program.source, scope)
+        value = _run(source, scope)
         text, truncated = values.bounded(values.to_json(value), program.max_result_bytes)
         return componentize_py_types.Ok(interpreter.Value(json=text, truncated=truncated))
     except SystemExit as error:
@@ -143,9 +189,10 @@ class Interpreter(exports.Interpreter):
         main = types.ModuleType("__main__")
         main.__returned__ = _Returned
         sys.modules["__main__"] = main
-        lines = program.source.splitlines(keepends=True)
-        linecache.cache[NAME] = (len(program.source), None, lines, NAME)
-        outcome = _outcome(program, main.__dict__)
+        # As Python reads the ends of lines.
+        source = program.source.replace("\r\n", "\n").replace("\r", "\n")
+        linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
+        outcome = _outcome(source, program, main.__dict__)
         return interpreter.Report(outcome=outcome, console="".join(console.parts), console_truncated=console.cut)
 
 
@@ -164,13 +211,13 @@ surroundings.close()
 if web is None:
     surroundings.close_files()
 _warm = "import json, re, math\nprint(json.dumps({'a': [1, 2.5, None]}), f'{math.pi:.2f}')\nre.sub('a+', 'b', 'caat')\n"
-for _source in (_warm, "1 +", "return 1", "1 / 0", "import asyncio\nawait asyncio.sleep(1)"):
+for _source in (_warm, "1 +", "import re\n1 + 1", "return 1", "1 / 0", "import asyncio\nawait asyncio.sleep(1)"):
     _console = _Console(1000)
     sys.stdout = sys.stderr = _console
     _main = types.ModuleType("__main__")
     _main.__returned__ = _Returned
     sys.modules["__main__"] = _main
-    _outcome(interpreter.Program(_source, 1, 0, 1000, 1000, interpreter.Grants(0)), _main.__dict__)
+    _outcome(_source, interpreter.Program(_source, 1, 0, 1000, 1000, interpreter.Grants(0)), _main.__dict__)
 sys.stdout = sys.stderr = None
 # A collection of a call looks at what the call made, and not at the library.
 gc.collect()

@@ -6,15 +6,26 @@ import random
 import posix
 
 _source = random.Random(0)
+# The seed of `_source` until it is asked: few programs do, and seeding takes as long as they run.
+_seed = None
+
+
+def _seeded():
+    global _seed
+    if _seed is not None:
+        _source.seed(_seed)
+        _seed = None
+    return _source
 
 
 def _urandom(size):
-    return _source.randbytes(size)
+    return _seeded().randbytes(size)
 
 
 def begin(seed):
     """The random numbers of a call."""
-    _source.seed(seed)
+    global _seed
+    _seed = seed
     random.seed(seed)
 
 
@@ -23,10 +34,10 @@ os.urandom = posix.urandom = random._urandom = _urandom
 
 class _Random(random.Random):
     def __init__(self, x=None):
-        super().__init__(_source.getrandbits(64) if x is None else x)
+        super().__init__(_seeded().getrandbits(64) if x is None else x)
 
     def seed(self, a=None, version=2):
-        super().seed(_source.getrandbits(64) if a is None else a, version)
+        super().seed(_seeded().getrandbits(64) if a is None else a, version)
 
 
 _Random.__name__ = _Random.__qualname__ = "Random"

@@ -62,9 +62,12 @@ def _plain(value, depth):
     return repr(value)
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
 def to_json(value):
     """JSON text of a value."""
-    return json.dumps(_plain(value, 0), ensure_ascii=False, allow_nan=False)
+    return _encode(_plain(value, 0))
 
 
 def bounded(text, most):

@@ -263,6 +263,8 @@ fn obeys_anyone(asked: &Asked<'_>, page: &str) -> Turn {
     let has_order = asked.last().contains(ORDER);
     match (asked.is_mind(), asked.role()) {
         (true, "user") if asked.is_signal() && has_order => judges(),
+        // The text of the run came with its signal.
+        (true, "tool") if asked.last().contains(" is completed") => judges(),
         (true, _) => obeys(asked),
         (false, "user") if asked.text().contains("read the page") => call("fetch", json!({ "url": page })),
         (false, "user") => call("code", json!({ "code": format!("return '{ORDER}'") })),
