@@ -13,6 +13,7 @@ use store::{Batch, Scan, StoreError, Table, broke_off};
 
 use crate::cognition::Cognition;
 use crate::conversation::{Conversation, Held};
+use crate::perform::run_key_prefix;
 use crate::programs;
 use crate::record::{
     ConversationKey, Head, deletion_key, entries_prefix, forgotten_key, forgotten_prefix, head_key, latest_channel_key,
@@ -219,7 +220,7 @@ impl Cognition {
             bytes: head.extent.as_ref().map_or(0, |extent| extent.bytes),
             memories,
         };
-        programs::stage_deletion(store, &mut batch, agent, id)?;
+        programs::stage_deletion(store, &mut batch, agent, &run_key_prefix(id))?;
         if is_owner
             && store.get::<ChannelName>(Table::Conversations, latest_channel_key(agent))?.as_ref() == Some(channel)
         {

@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Batch, Scan, Store, StoreError, Table};
 
-use crate::perform::run_key_prefix;
-
 /// Programs of one agent that are kept, the latest: as many as completed runs that are searched for the same code.
 const MAX_PROGRAMS: usize = 200;
 
@@ -78,7 +76,7 @@ pub(crate) fn stored(store: &Store, agent: &AgentName) -> Result<Vec<ExecutedPro
     Ok(stored.into_iter().filter_map(|(_, program)| program.ok()).collect())
 }
 
-/// Puts the deletion of the programs of a conversation into the batch.
+/// Puts the deletion of the programs of a conversation into the batch: of those whose calls have keys with this beginning.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -86,9 +84,9 @@ pub(crate) fn stage_deletion(
     store: &Store,
     batch: &mut Batch,
     agent: &AgentName,
-    conversation: &str,
+    calls: &str,
 ) -> Result<(), StoreError> {
-    let prefix = [agent_programs(agent), run_key_prefix(conversation).into_bytes()].concat();
+    let prefix = [agent_programs(agent), calls.as_bytes().to_vec()].concat();
     for (key, _) in store.scan_each::<serde::de::IgnoredAny>(Table::Conversations, &Scan::prefix(prefix))? {
         batch.delete(Table::Conversations, key);
     }
