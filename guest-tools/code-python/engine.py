@@ -115,20 +115,21 @@ def _parts(source):
         return [_compiled(source)]
     line, begin = _last(source)
     head, last = source[:begin], source[begin:]
-    # Warnings about what is compiled again are printed again.
-    mark = sys.stderr.mark()
+    # Warnings about a part that is compiled again are printed again.
+    before = sys.stderr.mark()
     try:
-        # What ends here is whole, so the rest begins a statement, and not a line of a text.
         parts = [compile(head, NAME, "exec", dont_inherit=True)] if begin else []
+        mark = sys.stderr.mark()
+        try:
+            # What ended here was whole, so this is no line of a text.
+            return [*parts, compile("\n" * line + last, NAME, "eval", dont_inherit=True)]
+        except SyntaxError:
+            sys.stderr.back(mark)
+            return [*parts, _compiled(last, line)]
     except SyntaxError:
-        sys.stderr.back(mark)
+        # Also for a line such as `else:`, which goes on with the statement before it.
+        sys.stderr.back(before)
         return [_compiled(source)]
-    mark = sys.stderr.mark()
-    try:
-        return [*parts, compile("\n" * line + last, NAME, "eval", dont_inherit=True)]
-    except SyntaxError:
-        sys.stderr.back(mark)
-        return [*parts, _compiled(last, line)]
 
 
 def _run(source, scope):

@@ -107,8 +107,29 @@ fn a_program_has_the_value_of_its_last_expression_or_return() {
         ("from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\nP(3)", r#"{"x": 3}"#),
         ("import sys\nsys.exit()", "null"),
         ("def f():\n    return 1\nf()", "1"),
+        // The last statement begins in the last line without a margin, or before it.
+        ("x = '''\nline\n'''\nlen(x)", "6"),
+        ("'''a\nb\n'''", r#""a\nb\n""#),
+        ("(1 +\n2\n)", "3"),
+        ("x = [\n1,\n2,\n]\nsum(x)", "3"),
+        ("1 + \\\n2", "3"),
+        ("1 \\\n- 2", "-1"),
+        ("a = 1; a + 1", "2"),
+        ("a = 2\na;", "2"),
+        ("6 * 7\n# the answer\n\n", "42"),
+        ("x = 5\r\nx + 1\r\n", "6"),
+        ("if True:\n    y = 1\nelse:\n    y = 2\n", "null"),
+        ("def f():\n    return 2\nx = f()\nif x:\n    return x", "2"),
+        ("from __future__ import annotations\ndef f(x: Missing): pass\nf.__annotations__['x']", r#""Missing""#),
     ] {
         assert_eq!(value(sandbox, source), expected, "{source}");
+    }
+    // A warning is printed once, however often its line is compiled.
+    for source in
+        ["import re\nre.sub('\\d', 'b', '1')", "import re\nx = re.sub('\\d', 'b', '1')", "x = [\n'\\d',\n]\nx"]
+    {
+        let printed = run(sandbox, source).console;
+        assert_eq!(printed.matches("SyntaxWarning").count(), 1, "{source}: {printed}");
     }
     let long = run(sandbox, "'x' * 100_000").outcome.unwrap();
     assert!(long.truncated && long.json.len() <= 32 * 1024 + 64 && long.json.ends_with("bytes]"));
@@ -136,6 +157,8 @@ fn an_error_names_its_line() {
             "E: an error that cannot be shown",
         ),
         ("def f(n):\n    return f(n + 1)\nf(0)", 2, "RecursionError"),
+        ("x = 0\n\n\n1 / x", 4, "ZeroDivisionError"),
+        ("x = '''\n\n'''\ny = 2\nif y:\n    return 1 / 0", 6, "ZeroDivisionError"),
     ] {
         let error = run(sandbox, source).outcome.unwrap_err();
         assert_eq!((error.code, error.line), (CodeErrorCode::Error, Some(line)), "{source}: {error}");
