@@ -280,7 +280,7 @@ impl Cognition {
         }
     }
 
-    /// Delivers the first reply of a conversation that was not claimed yet. `false`: there is none, or the host begins to stop.
+    /// Delivers the first reply of a conversation that was not claimed yet. `false`: no reply waits, or the host begins to stop.
     async fn deliver_next(&self, name: &[u8], channel: &dyn Channel) -> Result<bool, Refusal> {
         let store = &self.inner.parts.store;
         let Some(id) = store.get::<ConversationId>(Table::Conversations, name)? else { return Ok(false) };

@@ -210,7 +210,7 @@ async fn after_the_last_channel_was_forgotten_notes_go_to_the_one_used_before() 
     cognition.note(news(2)).await.unwrap();
     noted(&cognition, &channel("early"), 0).await;
     assert_eq!(told(&cognition), [1, 0, 0]);
-    // A conversation with a peer is none of the owner's.
+    // A conversation with a peer does not belong to the owner.
     forget("early").await;
     cognition.note(news(3)).await.unwrap();
     assert_eq!((cognition.noted(&AgentName::default()).unwrap(), told(&cognition)), (3, [0, 0, 0]));
