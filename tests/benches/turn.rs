@@ -54,7 +54,7 @@ async fn measure(home: Home, url: &str) -> Result<()> {
         home,
         env,
         vault_variables: std::collections::BTreeMap::new(),
-        compile_worker: None,
+        compile_worker: Some(crate::component::compile_worker()?),
         clock: Arc::new(SystemClock::default()),
         random: Arc::new(Random::from_system()),
     })

@@ -1,11 +1,9 @@
 //! The engines for Python: built once by their toolchain, compiled for this machine, and known to the next build of the program by
 //! their hashes. They stay files beside it: 35 MB each, which few need.
 
-use std::fs;
+use anyhow::Result;
 
-use anyhow::{Context as _, Result};
-
-use crate::guests::{self, ENGINES};
+use crate::guests;
 use crate::place::Place;
 use crate::toolchains::{self, ENGINE};
 
@@ -33,14 +31,6 @@ pub fn build_if_installed(place: &Place) -> Result<()> {
 }
 
 fn place_engines(place: &Place) -> Result<()> {
-    let engines = place.guests().join(ENGINES);
-    fs::create_dir_all(&engines).with_context(|| format!("cannot create `{}`", engines.display()))?;
-    for name in COMPONENTS {
-        let (built, here) = (toolchains::directory(place, ENGINE).join(name), engines.join(name));
-        // A file that is newer without a change would have the program built again.
-        if fs::read(&built)? != fs::read(&here).unwrap_or_default() {
-            fs::copy(&built, &here)?;
-        }
-    }
+    guests::fuse_engines(place, &toolchains::directory(place, ENGINE), &COMPONENTS)?;
     guests::compile_engines(place)
 }
