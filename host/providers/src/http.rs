@@ -3,7 +3,9 @@
 //! It survives endpoints that send without end, never answer, redirect a key elsewhere, or reset: bytes are counted,
 //! silence is timed, redirects are refused, and errors never show an address's user part.
 
+use std::collections::HashMap;
 use std::error::Error as _;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use base::Secret;
@@ -35,17 +37,27 @@ pub(crate) struct Manner {
     pub headers: &'static [(&'static str, &'static str)],
 }
 
+/// The clients of this process, by the time they wait for a connection. Making one reads the certificate authorities of the machine,
+/// which takes longer than all else that the host does for a reply; and its connections are there for the next conversation.
+static CLIENTS: LazyLock<Mutex<HashMap<Duration, reqwest::Client>>> = LazyLock::new(Mutex::default);
+
+/// A client with these limits, apart from the deadline of a request, which each has of its own.
 pub(crate) fn client(limits: &ModelLimits) -> Result<reqwest::Client, String> {
-    reqwest::Client::builder()
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = clients.get(&limits.connect) {
+        return Ok(client.clone());
+    }
+    let client = reqwest::Client::builder()
         .connect_timeout(limits.connect)
-        .timeout(limits.deadline)
         // A redirect could carry the key, and the conversation, to another host.
         .redirect(reqwest::redirect::Policy::none())
         // A compressed body of a few bytes may unpack to any size.
         .no_gzip()
         .user_agent(concat!("motor/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| format!("cannot make an HTTP client: {}", error.without_url()))
+        .map_err(|error| format!("cannot make an HTTP client: {}", error.without_url()))?;
+    clients.insert(limits.connect, client.clone());
+    Ok(client)
 }
 
 /// Checks a base URL, and takes the slash off its end.
@@ -97,6 +109,7 @@ impl ProviderClient {
         manner: &Manner,
         limits: &ModelLimits,
     ) -> Result<ProviderReply, ProviderFailure> {
+        request = request.timeout(limits.deadline);
         for (name, value) in manner.headers {
             request = request.header(*name, *value);
         }
