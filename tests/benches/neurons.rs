@@ -80,7 +80,8 @@ fn limits() -> Limits {
 /// Ticks of a component of the world `neuron`: the benign one of the tests, which answers any signal.
 async fn component() -> Result<()> {
     let worker = Some(crate::component::compile_worker()?);
-    let runtime = Runtime::new(EngineConfig { cache: Some(cache()), compile_worker: worker, ..EngineConfig::default() })?;
+    let runtime =
+        Runtime::new(EngineConfig { cache: Some(cache()), compile_worker: worker, ..EngineConfig::default() })?;
     let bytes = tests::hostile_guest("neurons-pure");
     let component = Component::load(&runtime, &bytes, ComponentOrigin::Untrusted).await?;
     let component = NeuronComponent::link(&runtime, &component)?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use wasm_encoder::ExportKind;
 use wasmparser::{ConstExpr, ExternalKind, GlobalType, Parser, Payload, TypeRef};
 
-/// What modules import from each other.
+/// The kinds of items that modules import from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Function,
@@ -99,7 +99,7 @@ pub enum Home {
     Outside(u32),
 }
 
-/// A core module.
+/// A core module, with its names and counts.
 pub struct Module<'a> {
     pub bytes: &'a [u8],
     /// The module and the name of each import.
@@ -114,7 +114,7 @@ pub struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// Reads a module.
+    /// Reads a module from its bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self> {
         let mut module = Self {
             bytes,
@@ -171,20 +171,20 @@ pub struct Member<'a> {
     pub module: Module<'a>,
     /// The name that the component has for the module.
     pub name: &'a str,
-    /// What its imports are.
+    /// The items that its imports are.
     pub imports: Kinds<Vec<Item>>,
     /// Its place among the members.
     pub number: usize,
 }
 
 impl<'a> Member<'a> {
-    /// What an index of the module is.
+    /// The item at an index of the module.
     pub fn item(&self, kind: Kind, index: u32) -> Item {
         let import = self.imports.of(kind).get(index as usize).copied();
         import.unwrap_or(Item { kind, home: Home::Member(self.number, index) })
     }
 
-    /// What it exports by a name.
+    /// The item that it exports by a name.
     pub fn export(&self, name: &str) -> Result<Item> {
         let (kind, index) = *self.module.exports.get(name).with_context(|| format!("no module exports `{name}`"))?;
         Ok(self.item(kind, index))

@@ -12,7 +12,7 @@ use wasmparser::{ConstExpr, Operator, Parser, Payload, TypeRef};
 
 use crate::linked::{Home, Item, Kind, Kinds, Member};
 
-/// A fused module.
+/// A fused module, with its imports.
 pub struct Fused {
     pub bytes: Vec<u8>,
     /// The functions outside that it imports, in order, by the names `0`, `1` and so on of a module without a name.
@@ -58,7 +58,7 @@ pub fn fuse(members: &[Member<'_>], exports: &[(String, Item)]) -> Result<Fused>
     Ok(Fused { bytes: module.finish(), imports: whole.outside.into_iter().map(|(item, ..)| item).collect() })
 }
 
-/// The first index of what a member defines.
+/// The first indices of the items that a member defines.
 #[derive(Clone, Copy, Default)]
 struct First {
     items: Kinds<u32>,

@@ -10,7 +10,7 @@ use wasmparser::{CanonicalFunction, ComponentAlias, ComponentName, Instantiation
 
 use crate::linked::{Home, Item, Kind, Kinds, Member, Module};
 
-/// What a name of an instance is.
+/// A name in an instance, and its item.
 pub type Named<'a> = (&'a str, Item);
 
 /// A core instance of the component.
@@ -39,7 +39,7 @@ pub struct Plan<'a> {
     names: HashMap<u32, &'a str>,
     pub members: Vec<Member<'a>>,
     instances: Vec<Instance<'a>>,
-    /// What the indices of core items are, for each kind.
+    /// The items at the indices of each kind.
     spaces: Kinds<Vec<Item>>,
     pub steps: Vec<Step<'a>>,
     /// Items of modules that are no members, by their numbers.
@@ -53,7 +53,7 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Reads a component.
+    /// Reads a component from its bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self> {
         let mut plan = Self { names: names(bytes)?, ..Self::default() };
         let mut nested = 0_usize;
@@ -131,7 +131,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// What an index of the component is.
+    /// The item at an index of the component.
     pub fn item(&self, kind: Kind, index: u32) -> Result<Item> {
         self.spaces.of(kind).get(index as usize).copied().context("no such core item")
     }
@@ -181,7 +181,7 @@ impl<'a> Plan<'a> {
         Ok(Instance::Left(self.lefts - 1))
     }
 
-    /// What an instance exports by a name.
+    /// The item that an instance exports by a name.
     fn export(&mut self, kind: Kind, instance: u32, name: &'a str) -> Result<Item> {
         match self.instances.get(instance as usize).context("no such core instance")? {
             Instance::Member(number) => self.members.get(*number).context("no such member")?.export(name),
