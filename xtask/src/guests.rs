@@ -190,8 +190,8 @@ fn compile_bundled(place: &Place) -> Result<Vec<String>> {
 /// The directory of the engines that stay files beside the program.
 const ENGINES: &str = "engines";
 
-/// Puts these engines of a toolchain into their place, with the libraries that they were linked of fused: a fresh instance of one
-/// module takes half the time of one of dozens.
+/// Puts these engines of a toolchain into their place, with the modules that they were linked of fused into one, which a fresh instance
+/// does not link again.
 ///
 /// # Errors
 /// If the program that fuses them cannot be built, or fails.

@@ -4,6 +4,9 @@
 //! linking them again: every import is copied, every table is filled, and no value of the linker is a constant. After this the
 //! engine instantiates one module, whose tables and memory are images that are made when it is compiled.
 //!
+//! The segments of the fused module are applied before those of modules that stay. Toolchains give these a table of their own; a component
+//! in which both write to one place would not be the same afterwards.
+//!
 //! Usage: `fuse IN.wasm OUT.wasm`. It must not know which component it is given.
 
 use std::path::PathBuf;

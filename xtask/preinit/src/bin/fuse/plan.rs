@@ -56,33 +56,18 @@ impl<'a> Plan<'a> {
     /// Reads a component from its bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self> {
         let mut plan = Self { names: names(bytes)?, ..Self::default() };
-        let mut nested = 0_usize;
-        for payload in Parser::new(0).parse_all(bytes) {
-            let payload = payload?;
-            match &payload {
-                Payload::ModuleSection { unchecked_range, .. } => {
-                    if nested == 0 {
-                        plan.modules.push(part(bytes, unchecked_range)?);
-                    }
-                    nested += 1;
-                }
-                Payload::ComponentSection { unchecked_range, .. } => {
-                    if nested == 0 {
-                        plan.steps
-                            .push(Step::Section(ComponentSectionId::Component.into(), part(bytes, unchecked_range)?));
-                    }
-                    nested += 1;
-                }
-                Payload::End(_) => nested = nested.saturating_sub(1),
-                _ if nested > 0 => {}
-                _ => plan.add(bytes, payload)?,
-            }
+        for payload in own_payloads(bytes) {
+            plan.add(bytes, payload?)?;
         }
         Ok(plan)
     }
 
     fn add(&mut self, bytes: &'a [u8], payload: Payload<'a>) -> Result<()> {
         match payload {
+            Payload::ModuleSection { unchecked_range, .. } => self.modules.push(part(bytes, &unchecked_range)?),
+            Payload::ComponentSection { unchecked_range, .. } => {
+                self.steps.push(Step::Section(ComponentSectionId::Component.into(), part(bytes, &unchecked_range)?));
+            }
             Payload::InstanceSection(section) => {
                 for instance in section {
                     self.add_instance(instance?)?;
@@ -228,25 +213,35 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The names that a component has for its modules.
+/// The parts of a component itself, without those of the modules and components in it.
+fn own_payloads(bytes: &[u8]) -> impl Iterator<Item = wasmparser::Result<Payload<'_>>> {
+    let mut nested = 0_usize;
+    Parser::new(0).parse_all(bytes).filter(move |payload| match payload {
+        Ok(Payload::ModuleSection { .. } | Payload::ComponentSection { .. }) => {
+            nested += 1;
+            nested == 1
+        }
+        Ok(Payload::End(_)) => {
+            nested = nested.saturating_sub(1);
+            false
+        }
+        Ok(_) => nested == 0,
+        Err(_) => true,
+    })
+}
+
+/// The names that a component has for its modules. They stand at its end.
 fn names(bytes: &[u8]) -> Result<HashMap<u32, &str>> {
     let mut names = HashMap::new();
-    let mut nested = 0_usize;
-    for payload in Parser::new(0).parse_all(bytes) {
-        match payload? {
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => nested += 1,
-            Payload::End(_) => nested = nested.saturating_sub(1),
-            Payload::CustomSection(section) if nested == 0 => {
-                let KnownCustom::ComponentName(section) = section.as_known() else { continue };
-                for subsection in section {
-                    let ComponentName::CoreModules(modules) = subsection? else { continue };
-                    for module in modules {
-                        let module = module?;
-                        names.insert(module.index, module.name);
-                    }
-                }
+    for payload in own_payloads(bytes) {
+        let Payload::CustomSection(section) = payload? else { continue };
+        let KnownCustom::ComponentName(section) = section.as_known() else { continue };
+        for subsection in section {
+            let ComponentName::CoreModules(modules) = subsection? else { continue };
+            for module in modules {
+                let module = module?;
+                names.insert(module.index, module.name);
             }
-            _ => {}
         }
     }
     Ok(names)
