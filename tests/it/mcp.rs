@@ -7,13 +7,11 @@ mod sessions;
 mod skills;
 mod tasks;
 
-use std::time::Duration;
-
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tests::binary::Motor;
+use tests::block_on;
 use tests::model_server::ModelServer;
-use tests::{Patience, block_on};
 
 use client::{Client, ERAS, Era, Http, Port, token};
 
@@ -179,12 +177,10 @@ fn a_client_outlives_the_host_and_its_run_goes_on() {
     serving.wait_for_words("listening");
     let mut client = Client::start(&motor, Era::Handshake);
     let started = client.call("core_act", &json!({ "task": "work", "tools": ["code"], "key": "k" }));
-    let mut patience = Patience::default();
-    while model.calls() < 2 {
-        assert!(patience.lasts(), "the run does not reach its second step");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    block_on(model.wait_at_gate());
     serving.kill();
+    // The request of the dead process must not take the turn of the next one's.
+    block_on(model.wait_gate_empty());
     model.release();
     let over = client.wait(&started["runId"]);
     assert_eq!((&over["status"], &over["answer"]), (&json!("completed"), &json!("done")), "{over}");

@@ -2,6 +2,7 @@
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use tests::block_on;
 
 use super::client::{Client, Era, Http, Port, token};
 use super::scripted;
@@ -43,7 +44,9 @@ fn a_session_is_lost_with_its_host_and_its_client_begins_anew() {
     let session = client.session().unwrap();
     let started = client.call("core_act", &json!({ "task": "work" }));
     let listen = port.address.trim_start_matches("http://").to_owned();
+    block_on(model.wait_at_gate());
     port.serving.kill();
+    block_on(model.wait_gate_empty());
     let port = Port::open_at(&motor, &listen);
     assert_eq!(with_session(&port.url, &token, &session).status(&list()), StatusCode::NOT_FOUND);
     client.greet();

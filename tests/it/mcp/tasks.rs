@@ -16,7 +16,8 @@ fn able(mut capabilities: Value) -> Value {
 
 fn create(client: &mut Client, arguments: &Value) -> Value {
     let task = client.tool_once(json!({ "name": "core_act", "arguments": arguments }));
-    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")), "{task}");
+    // A quick run may be over by now.
+    assert!(task["resultType"] == "task" && (task["status"] == "working" || task["status"] == "completed"), "{task}");
     assert!(task["taskId"].is_string() && task["createdAt"].is_string() && task["pollIntervalMs"].is_u64(), "{task}");
     task["taskId"].clone()
 }
@@ -57,7 +58,9 @@ fn a_task_survives_its_host_and_has_the_result_of_a_plain_call() {
         let task = create(&mut client, &json!({ "task": "work" }));
         assert_eq!(get(&mut client, &task)["status"], "working");
         let listen = port.address.trim_start_matches("http://").to_owned();
+        block_on(model.wait_at_gate());
         port.serving.kill();
+        block_on(model.wait_gate_empty());
         // Without another host the client of standard input and output is the host.
         let _port = over_http.then(|| Port::open_at(&motor, &listen));
         model.release();
