@@ -1,7 +1,6 @@
 """The engine of the world `code` for Python: one program, its value, its console, its error."""
 
 import ast
-import gc
 import inspect
 import io
 import linecache
@@ -15,6 +14,7 @@ import clock  # These first: what is imported later binds the program's clock an
 import randomness
 import surroundings
 import library  # noqa: F401  All of the standard library that programs find, before the snapshot is taken.
+import image
 import loop
 import values
 
@@ -181,20 +181,24 @@ def _outcome(source, program, scope):
 
 class Interpreter(exports.Interpreter):
     def execute(self, program):
-        console = _Console(program.max_console_bytes)
-        sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = console
-        clock.begin(program.now_ms)
-        randomness.begin(program.seed)
         if web is not None:
             _given(program.grants)
-        main = types.ModuleType("__main__")
-        main.__returned__ = _Returned
-        sys.modules["__main__"] = main
-        # As Python reads the ends of lines.
-        source = program.source.replace("\r\n", "\n").replace("\r", "\n")
-        linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
-        outcome = _outcome(source, program, main.__dict__)
-        return interpreter.Report(outcome=outcome, console="".join(console.parts), console_truncated=console.cut)
+        return _report(program)
+
+
+def _report(program):
+    console = _Console(program.max_console_bytes)
+    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = console
+    clock.begin(program.now_ms)
+    randomness.begin(program.seed)
+    main = types.ModuleType("__main__")
+    main.__returned__ = _Returned
+    sys.modules["__main__"] = main
+    # As Python reads the ends of lines.
+    source = program.source.replace("\r\n", "\n").replace("\r", "\n")
+    linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
+    outcome = _outcome(source, program, main.__dict__)
+    return interpreter.Report(outcome=outcome, console="".join(console.parts), console_truncated=console.cut)
 
 
 def _given(grants):
@@ -207,19 +211,18 @@ def _given(grants):
         surroundings.close_files()
 
 
-# A first program, so that what the interpreter prepares at its first use is in the snapshot.
+# First programs, so that what the interpreter prepares at its first use is in the snapshot.
 surroundings.close()
 if web is None:
     surroundings.close_files()
-_warm = "import json, re, math\nprint(json.dumps({'a': [1, 2.5, None]}), f'{math.pi:.2f}')\nre.sub('a+', 'b', 'caat')\n"
-for _source in (_warm, "1 +", "import re\n1 + 1", "return 1", "1 / 0", "import asyncio\nawait asyncio.sleep(1)"):
-    _console = _Console(1000)
-    sys.stdout = sys.stderr = _console
-    _main = types.ModuleType("__main__")
-    _main.__returned__ = _Returned
-    sys.modules["__main__"] = _main
-    _outcome(_source, interpreter.Program(_source, 1, 0, 1000, 1000, interpreter.Grants(0)), _main.__dict__)
-sys.stdout = sys.stderr = None
-# A collection of a call looks at what the call made, and not at the library.
-gc.collect()
-gc.freeze()
+
+
+def _first(source="1 + 1"):
+    _report(interpreter.Program(source, 1, 0, 1000, 1000, interpreter.Grants(0)))
+    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = None
+
+
+_first("import json, re, math\nprint(json.dumps({'a': [1, 2.5, None]}), f'{math.pi:.2f}')\nre.sub('a+', 'b', 'caat')\n")
+for _source in ("1 +", "import re\n1 + 1", "return 1", "1 / 0", "import asyncio\nawait asyncio.sleep(1)"):
+    _first(_source)
+image.settle(_first)

@@ -62,12 +62,12 @@ def _plain(value, depth):
     return repr(value)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_encode = json.encoder.c_make_encoder(None, None, json.encoder.encode_basestring, None, ": ", ", ", False, False, False)
 
 
 def to_json(value):
     """JSON text of a value."""
-    return _encode(_plain(value, 0))
+    return "".join(_encode(_plain(value, 0), 0))
 
 
 def bounded(text, most):

@@ -62,7 +62,6 @@ impl Runtime {
 pub(crate) async fn compile(
     runtime: &Runtime,
     bytes: &[u8],
-    hash: ContentHash,
     origin: ComponentOrigin,
 ) -> Result<wasmtime::component::Component, LoadError> {
     match origin {
@@ -71,6 +70,8 @@ pub(crate) async fn compile(
             .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
             .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) }),
         ComponentOrigin::Untrusted => {
+            check_size(bytes, runtime.config().component_bytes)?;
+            let hash = ContentHash::of(bytes);
             if let Some(refused) = runtime.refusals().of(hash) {
                 return Err(refused);
             }

@@ -23,9 +23,11 @@ impl Component {
     /// # Errors
     /// A [`LoadError`] that names the problem and the remedy.
     pub async fn load(runtime: &Runtime, bytes: &[u8], origin: ComponentOrigin) -> Result<Self, LoadError> {
-        let inspection = runtime.inspect(bytes, origin).await?;
-        let compiled = compile::compile(runtime, bytes, inspection.hash, origin).await?;
-        Ok(Self { compiled, inspection })
+        // Side by side, each in a child of its own. A component that is not inspected to the end is not used, and the reason of the
+        // inspection is the better one: it ends the compiler, and never the other way round.
+        let compiled = async { Ok(compile::compile(runtime, bytes, origin).await) };
+        let (inspection, compiled) = tokio::try_join!(runtime.inspect(bytes, origin), compiled)?;
+        Ok(Self { compiled: compiled?, inspection })
     }
 
     /// Loads a bundled component with the code that it was compiled to when the program was built: no compiler runs.

@@ -13,6 +13,7 @@ use wasmparser::{CanonicalFunction, Validator};
 use crate::linked::{Home, Item, Kinds};
 use crate::module;
 use crate::plan::{Indices, Named, Plan, Step};
+use crate::words;
 
 /// The component with its core modules fused.
 ///
@@ -130,7 +131,8 @@ impl<'p, 'a> Writer<'p, 'a> {
         if let Some(instance) = self.fused {
             return Ok(instance);
         }
-        let module = module::fuse(&self.plan.members, &self.plan.exports)?;
+        let mut module = module::fuse(&self.plan.members, &self.plan.exports)?;
+        words::set(&mut module.bytes)?;
         let names: Vec<String> = (0..module.imports.len()).map(|number| number.to_string()).collect();
         let imports: Vec<Named<'_>> = names.iter().map(String::as_str).zip(module.imports).collect();
         let arguments = if imports.is_empty() { Vec::new() } else { vec![("", self.write_items(&imports)?)] };

@@ -17,6 +17,7 @@ mod component;
 mod linked;
 mod module;
 mod plan;
+mod words;
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
