@@ -6,8 +6,8 @@ import random
 import posix
 
 _source = random.Random(0)
-# The seed of `_source` until it is asked: few programs do, and seeding takes as long as they run.
-_seed = None
+# The seed of the call, and that of `_source` until it is asked: few programs do, and seeding takes as long as they run.
+_call_seed = _seed = None
 
 
 def _seeded():
@@ -24,9 +24,8 @@ def _urandom(size):
 
 def begin(seed):
     """The random numbers of a call."""
-    global _seed
-    _seed = seed
-    random.seed(seed)
+    global _call_seed, _seed
+    _call_seed = _seed = seed
 
 
 os.urandom = posix.urandom = random._urandom = _urandom
@@ -43,7 +42,25 @@ class _Random(random.Random):
 _Random.__name__ = _Random.__qualname__ = "Random"
 _Random.__module__ = "random"
 random.Random = _Random
-random._inst = _shared = _Random(0)
-for _name in random.__all__:
-    if hasattr(_shared, _name) and not isinstance(getattr(random, _name), type):
-        setattr(random, _name, getattr(_shared, _name))
+
+# The functions of the module are methods of one object. It is seeded with the call's seed when a program first asks for one of them.
+_shared = _Random(0)
+_offered = dir(random)
+_names = [name for name in _offered if getattr(getattr(random, name), "__self__", None) is random._inst]
+for _name in ("_inst", *_names):
+    delattr(random, _name)
+
+
+def _first_asked(name):
+    if name != "_inst" and name not in _names:
+        raise AttributeError(f"module 'random' has no attribute {name!r}")
+    del random.__getattr__, random.__dir__
+    _shared.seed(_call_seed)
+    random._inst = _shared
+    for known in _names:
+        vars(random).setdefault(known, getattr(_shared, known))
+    return getattr(random, name)
+
+
+random.__getattr__ = _first_asked
+random.__dir__ = lambda: _offered

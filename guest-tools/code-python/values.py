@@ -72,6 +72,9 @@ def to_json(value):
 
 def bounded(text, most):
     """The text, or its beginning with a marker in at most `most` bytes."""
+    # A character takes at most four bytes.
+    if len(text) * 4 <= most:
+        return text, False
     data = text.encode("utf-8")
     if len(data) <= most:
         return text, False
