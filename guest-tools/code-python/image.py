@@ -5,13 +5,11 @@ import gc
 import sys
 import types
 
-_PAGE = 4096
 # A reference count that the interpreter never changes (PEP 683).
 _IMMORTAL = 5 << 28
-# Pools of small blocks that have to follow one another before the rest of the heap counts as new.
-_ROW = 8
-# More blocks than any size of them has free places.
-_MOST = 10_000
+# So many blocks that follow one another are new ones, and so many are looked for at most.
+_ROW = 32
+_MOST = 50_000
 # So many times a program is run before the interpreter has settled how it runs its code.
 _RUNS = 20
 
@@ -37,27 +35,22 @@ def settle(run):
 
 
 def _fill():
-    """Fills the places that earlier objects left, so that a call takes new ones, which lie together."""
-    row = before = 0
-    while row < _ROW * _PAGE:
-        block = bytes(480)
-        row = row + 512 if 0 < id(block) - before < 600 else 0
-        before = id(block)
-        _kept.append(block)
+    """Fills the places that earlier objects left, the large ones first, so that a call takes new ones, which lie together."""
     for make in _makers():
-        page = 0
+        row = before = 0
         for _ in range(_MOST):
             thing = make()
             _kept.append(thing)
-            # The first blocks of a page are taken when the ones before it are full.
-            if page not in (0, id(thing) // _PAGE) and id(thing) % _PAGE < 128:
+            row = row + 1 if 0 < id(thing) - before < sys.getsizeof(thing) + 32 else 0
+            before = id(thing)
+            if row == _ROW:
                 break
-            page = id(thing) // _PAGE
 
 
 def _makers():
     """Makes objects of every size of block, and of the types of which the interpreter keeps old ones for new ones."""
-    sizes = [lambda size=size: bytes(size) for size in range(2, 488, 8)]
+    # Not of zeros: a snapshot is cut into pieces at zeros.
+    sizes = [lambda size=size: b"\1" * (size - 21) for size in (16384, 8192, 4096, 2048, 1024, 512, *range(256, 31, -16))]
     tuples = [lambda size=size: tuple(range(size)) for size in range(1, 21)]
     others = [object, lambda: 2.5 * len(_kept), lambda: len(_kept) + (1 << 29), list, dict, lambda: {1: 1}, lambda: [1], set]
     return sizes + tuples + others
