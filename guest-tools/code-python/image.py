@@ -13,15 +13,15 @@ _MOST = 50_000
 # So many times a program is run before the interpreter has settled how it runs its code.
 _RUNS = 20
 
-# What fills the heap, and what `fuse` reads.
+# The objects that fill the heap, and the list that `fuse` reads.
 _kept = []
 _words = None
 
 
 def settle(run):
-    """Lays out what a call needs, which `run` shows. Nothing may be made or freed afterwards that a call finds."""
+    """Lays out the memory that a call like `run` needs. Comes last: objects that are made later lie apart."""
     for _ in range(2):
-        # What the run before left is given up in this one.
+        # A run gives up the objects that the one before it left.
         run()
         gc.collect()
         _fill()

@@ -1,5 +1,5 @@
 //! The engines for Python: built once by their toolchain, compiled for this machine, and known to the next build of the program by
-//! their hashes. They stay files beside it: 35 MB each, which few need.
+//! their hashes. They stay files beside it: 45 MB each, which few need.
 
 use anyhow::Result;
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use anyhow::{Context as _, Result, ensure};
 use wasmparser::{DataKind, Operator, Parser, Payload};
 
-/// What a list begins with.
+/// The beginning of each list.
 const MAGIC: &[u8] = b"MotorCortexWords";
 const WORD: usize = size_of::<u32>();
 
@@ -78,7 +78,7 @@ impl Image {
         found
     }
 
-    /// Sets a word, and returns what it was. Segments leave out what is zero.
+    /// Sets a word, and returns its value before. Zeros are left out of segments.
     fn replace(&self, module: &mut [u8], address: u32, value: u32) -> Result<u32> {
         let mut old = [0; WORD];
         for (at, (old, new)) in (address..).zip(old.iter_mut().zip(value.to_le_bytes())) {
