@@ -312,10 +312,10 @@ fn check(row: &Row) -> Result<(), String> {
     let printed = follow(&world.motor, language, &project, &row.commands())?;
     assert!(printed.contains("3 passed, 0 failed"), "{language}: {printed}");
     motor(&world.motor, &["dev", "greeter", "greet", r#"{"name":"Bob"}"#, "--once"]);
-    assert!(
-        motor(&world.motor, &["dev", "greeter", "--once"]).contains("hello, Bob"),
-        "{language}: the last call is repeated"
-    );
+    let again = motor(&world.motor, &["dev", "greeter", "--once"]);
+    for words in ["hello, Bob", "next: motor test greeter"] {
+        assert!(again.contains(words), "{language}: the last call is repeated: {words}: {again}");
+    }
     motor(&world.motor, &["pack", "greeter"]);
     names(&drop_in(&world, &project), row.scaffold, &[], &[]);
     world.approve(&["greeter"]);

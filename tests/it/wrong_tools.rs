@@ -272,12 +272,19 @@ fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
             says(language, &ended, &[install]);
         }
     }
-    // Its twin: with Node, only the packages are missing.
+    // Its twins: with Node only the packages are missing, and with a compiler that knows no directory of the target, the target.
     let programs = tempfile::tempdir().unwrap();
-    symlink("/bin/true", programs.path().join("node")).unwrap();
+    for program in ["node", "rustc"] {
+        symlink("/bin/true", programs.path().join(program)).unwrap();
+    }
     let motor = Motor::new().env("PATH", programs.path().to_str().unwrap());
     motor.run(&["new", "tool", "greeter", "--lang", "js"]).succeeded();
     says("js", &motor.run(&["build", "greeter"]), &["componentize-qjs is not installed", "`npm install` in `"]);
+    for (kind, target) in [("tool", "wasm32-wasip2"), ("reflector", "wasm32-unknown-unknown")] {
+        motor.run(&["new", kind, &format!("of-{kind}"), "--lang", "rust"]).succeeded();
+        let add = format!("rustup target add {target}");
+        says(kind, &motor.run(&["build", &format!("of-{kind}")]), &["is not installed", &add]);
+    }
 }
 
 #[test]

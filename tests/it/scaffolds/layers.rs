@@ -62,10 +62,12 @@ tool({ name: "say", description: "Logs." }, () => {
 "#;
 
 const PYTHON: &str = r#"
+import logging
+
 import motor
 from componentize_py_types import Err
 from motor import Tools
-from wit_world.imports import credentials, types
+from wit_world.imports import types
 
 
 @motor.tool
@@ -87,7 +89,10 @@ def given(text: str = "none", count: int = 7, share: float = 0.25, flag: bool = 
 
 @motor.tool
 def compute(name: str, how: str):
-    return credentials.hmac_sha256(name, b"The quick brown fox jumps over the lazy dog").hex()
+    data = b"The quick brown fox jumps over the lazy dog"
+    if how == "reveal":
+        return motor.reveal(name)
+    return (motor.hmac_sha256(name, data) if how == "mac" else motor.sign(name, "ED25519", data)).hex()
 
 
 @motor.tool
@@ -102,6 +107,14 @@ def again(url: str):
 @motor.tool
 def header(url: str, name: str):
     return motor.request("GET", url, {name: "x"})[0]
+
+
+@motor.tool
+def say():
+    motor.progress("half of it", 0.5)
+    logging.info("a line with %s", "values")
+    logging.getLogger("other").error("broken")
+    return f"{motor.exists('example_key')}"
 
 
 @motor.tool
@@ -178,21 +191,10 @@ pub(crate) fn computes(how: &str, name: &str, expect: &Value) -> Value {
 pub(super) fn check(world: &World, project: &Path, language: &str, site: &Site) {
     javascript::take(&project.join("wit/project.wit"), &["credentials"]);
     let mac = json!({ "output": MAC });
-    let (path, source, own) = match language {
-        "python" => {
-            // An error of the host that the author does not name is a failure.
-            ("src/app.py", PYTHON, vec![computes("mac", "other_key", &json!({ "error": "failed" }))])
-        }
-        _ => {
-            let refused = [
-                ("mac", "other_key", "missing"),
-                ("reveal", "example_key", "denied"),
-                ("sign", "example_key", "failed"),
-            ];
-            let refused = refused.map(|(how, name, error)| computes(how, name, &json!({ "error": error })));
-            ("src/tool.js", JAVASCRIPT, refused.into())
-        }
-    };
+    let refused =
+        [("mac", "other_key", "missing"), ("reveal", "example_key", "denied"), ("sign", "example_key", "failed")];
+    let own = refused.map(|(how, name, error)| computes(how, name, &json!({ "error": error })));
+    let (path, source) = if language == "python" { ("src/app.py", PYTHON) } else { ("src/tool.js", JAVASCRIPT) };
     fs::write(project.join(path), source).unwrap();
     let mut count = write_cases(project) + own.len();
     write(project, "own", &own);
@@ -221,11 +223,14 @@ pub(super) fn check(world: &World, project: &Path, language: &str, site: &Site) 
             );
         }
         assert_eq!(call("fail", json!({ "how": "7" })).succeeded().stdout.trim(), "7");
-    } else {
-        let said = call("say", json!({})).succeeded();
-        for words in ["info: 1 (TypeError: circular", "undefined {\"a\":1}", "error: Error: broken", "tool.js:"] {
-            assert!(said.stderr.contains(words), "{words}: {said:?}");
-        }
+    }
+    let lines = match language {
+        "python" => ["half of it", "info: a line with values", "error: broken", ""],
+        _ => ["info: 1 (TypeError: circular", "undefined {\"a\":1}", "error: Error: broken", "tool.js:"],
+    };
+    let said = call("say", json!({})).succeeded();
+    for words in lines {
+        assert!(said.stderr.contains(words), "{words}: {said:?}");
     }
 }
 

@@ -17,7 +17,7 @@ use super::super::call::{notes, show};
 use super::super::context::{Context, usage};
 use super::super::inspect::{at, workbench};
 use super::test::run;
-use super::{blocking, built};
+use super::{blocking, built, next};
 use crate::exit::CommandExit;
 use crate::output::text;
 
@@ -56,6 +56,9 @@ pub(in super::super) async fn dev(arguments: DevArgs, context: &Context) -> Done
             done = round => done,
         };
         if arguments.once {
+            if matches!(done, Ok(CommandExit::Ok)) {
+                next(context, &format!("motor test {}", arguments.project.display()));
+            }
             return done;
         }
         // The loop goes on after a mistake in the source.
