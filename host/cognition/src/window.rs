@@ -37,7 +37,7 @@ impl ShownTurn {
     }
 }
 
-/// The turns in entries. `triggers`: their triggers by entry, which may be older than the entries.
+/// The turns in entries, which are in order. `triggers`: those of their triggers that are older.
 pub(crate) fn turns(id: &str, entries: &[(u64, Entry)], triggers: &BTreeMap<u64, Entry>) -> Vec<ShownTurn> {
     let mut turns: Vec<ShownTurn> = Vec::new();
     // Calls of the latest reply that have no result yet, by id and name.
@@ -45,7 +45,10 @@ pub(crate) fn turns(id: &str, entries: &[(u64, Entry)], triggers: &BTreeMap<u64,
     for (number, entry) in entries {
         if let EntryBody::Began { trigger, .. } = &entry.body {
             close(turns.last_mut(), &mut open);
-            let trigger = triggers.get(trigger).and_then(|trigger| trigger_message(id, &trigger.body));
+            let known =
+                entries.binary_search_by_key(trigger, |(number, _)| *number).ok().and_then(|at| entries.get(at));
+            let trigger = known.map(|(_, entry)| entry).or_else(|| triggers.get(trigger));
+            let trigger = trigger.and_then(|trigger| trigger_message(id, &trigger.body));
             turns.push(ShownTurn { begin: *number, messages: trigger.into_iter().collect() });
         }
         let Some(turn) = turns.last_mut() else { continue };

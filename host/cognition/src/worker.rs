@@ -182,7 +182,7 @@ async fn think(
         }
     };
     let reply = normal(reply, &toolset(powers), &entries);
-    replied(cognition, conversation, head, (reply, sources)).await
+    replied(cognition, conversation, head, (reply, sources), &entries).await
 }
 
 /// Makes a reply durable, with the sources of the foreign text that it was asked with: the runs that it delegates begin tainted by them.
@@ -191,6 +191,7 @@ async fn replied(
     conversation: &Arc<Conversation>,
     head: &Head,
     (reply, sources): (ChatReply, Vec<String>),
+    entries: &[(u64, Entry)],
 ) -> Result<(), Refusal> {
     let usage = reply.usage;
     let observed = Observed::ModelReplied { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
@@ -206,7 +207,7 @@ async fn replied(
     let charged = Charged::Reply { conversation: &conversation.id, usage: &usage };
     cognition.inner.parts.minds.charge(&mut batch, &head.key.agent, charged).await?;
     // Also of a reply that was cut off no word is said unseen.
-    let waits = !has_calls && awaits_consultation(cognition, conversation, head, &text)?;
+    let waits = !has_calls && awaits_consultation(cognition, conversation, head, (entries, &text))?;
     if has_calls {
         conversation.append(conversation.hold().await, vec![entry], batch, |_, _| {}).await?;
     } else if is_complete && waits {
@@ -230,29 +231,28 @@ fn awaits_consultation(
     cognition: &Cognition,
     conversation: &Conversation,
     head: &Head,
-    text: &str,
+    (entries, text): (&[(u64, Entry)], &str),
 ) -> Result<bool, Refusal> {
     let (Some(turn), true, false) = (head.turn, head.key.peer.is_some(), text.is_empty()) else { return Ok(false) };
-    let (message, earlier) = (message(conversation, turn)?, earlier(conversation, head, turn)?);
+    let (message, earlier) = (message(conversation, turn)?, earlier(entries, turn));
     let answer = PeerAnswer { earlier: &earlier, message: &message, text };
     Ok(cognition.inner.parts.minds.consultation(&head.key, answer).is_some())
 }
 
-/// The texts before the answer of a turn, as far as they are in the window: a bare yes is an answer to them.
-fn earlier(conversation: &Conversation, head: &Head, turn: Turn) -> Result<Vec<String>, StoreError> {
-    let entries = conversation.entries(head.window, usize::MAX)?;
+/// The texts in entries before the answer of a turn: a bare yes is an answer to them.
+fn earlier(entries: &[(u64, Entry)], turn: Turn) -> Vec<String> {
     let mut texts: Vec<String> = entries
-        .into_iter()
+        .iter()
         .rev()
-        .filter_map(|(number, entry)| match entry.body {
-            EntryBody::Message { text, .. } if number < turn.trigger => Some(format!("peer: {text}")),
+        .filter_map(|(number, entry)| match &entry.body {
+            EntryBody::Message { text, .. } if *number < turn.trigger => Some(format!("peer: {text}")),
             EntryBody::Said { text, by: Speaker::Agent } => Some(format!("agent: {text}")),
             _ => None,
         })
         .take(MAX_EARLIER)
         .collect();
     texts.reverse();
-    Ok(texts)
+    texts
 }
 
 fn message(conversation: &Conversation, turn: Turn) -> Result<String, Refusal> {
@@ -270,8 +270,8 @@ async fn consider(
     deadline: Instant,
 ) -> Result<(), Refusal> {
     let entries = conversation.entries(head.window, usize::MAX)?;
-    let replied = entries.into_iter().rev().find_map(|(_, entry)| match entry.body {
-        EntryBody::Replied { text, calls, .. } => Some((text, calls.len())),
+    let replied = entries.iter().rev().find_map(|(_, entry)| match &entry.body {
+        EntryBody::Replied { text, calls, .. } => Some((text.clone(), calls.len())),
         _ => None,
     });
     let replied = replied.filter(|(text, _)| !text.is_empty());
@@ -279,7 +279,7 @@ async fn consider(
         return end(cognition, conversation, None, None).await;
     };
     let (minds, message) = (&cognition.inner.parts.minds, message(conversation, turn)?);
-    let earlier = earlier(conversation, head, turn)?;
+    let earlier = earlier(&entries, turn);
     let answer = PeerAnswer { earlier: &earlier, message: &message, text: &text };
     let sends = match minds.consultation(&head.key, answer) {
         // Switched off since the answer was held.
@@ -415,7 +415,7 @@ async fn act(
     });
     let CallOutcome { mut content, mut said, delegated, settled, sources, remembered, learnable, judgement } = outcome;
     if let Some(text) = &said
-        && awaits_consultation(cognition, conversation, head, text)?
+        && awaits_consultation(cognition, conversation, head, (&window, text))?
     {
         // A turn has one consultation, about its answer.
         content =
@@ -532,10 +532,11 @@ fn said(conversation: &Conversation, head: &Head, trigger: u64) -> Result<Vec<u6
     Ok(entries.into_iter().filter(|(_, entry)| is_shown(&entry.body)).map(|(number, _)| number).collect())
 }
 
-/// The triggers of the turns in the window.
+/// The triggers of the turns in the window that are older than it.
 fn triggers(conversation: &Conversation, entries: &[(u64, Entry)]) -> Result<BTreeMap<u64, Entry>, StoreError> {
+    let first = entries.first().map_or(0, |(number, _)| *number);
     let numbers = entries.iter().filter_map(|(_, entry)| match entry.body {
-        EntryBody::Began { trigger, .. } => Some(trigger),
+        EntryBody::Began { trigger, .. } if trigger < first => Some(trigger),
         _ => None,
     });
     let mut found = BTreeMap::new();
