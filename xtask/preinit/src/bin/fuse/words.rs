@@ -81,7 +81,7 @@ impl Image {
     /// Sets a word, and returns its value before. Zeros are left out of segments.
     fn replace(&self, module: &mut [u8], address: u32, value: u32) -> Result<u32> {
         let mut old = [0; WORD];
-        for (at, (old, new)) in (address..).zip(old.iter_mut().zip(value.to_le_bytes())) {
+        for (at, (old, new)) in (address..=u32::MAX).zip(old.iter_mut().zip(value.to_le_bytes())) {
             let after = self.segments.partition_point(|(start, _)| *start <= at);
             let Some((start, bytes)) = after.checked_sub(1).and_then(|last| self.segments.get(last)) else { continue };
             let place = bytes.start + (at - start) as usize;
