@@ -171,72 +171,191 @@ fn an_error_names_its_line() {
 fn nothing_is_reached_from_the_isolated_engine() {
     let Some(sandbox) = engine(false) else { return };
     assert_eq!(sandbox.component().inspection().imports.len(), 0);
-    for (source, words) in [
-        ("open('/etc/passwd').read()", &["given no files"][..]),
-        ("import os\nos.listdir('/')", &["given no files"]),
-        ("import os\nos.system('id')", &["module 'os' has no attribute 'system'"]),
-        ("import subprocess\nsubprocess.run(['id'])", &["does not support processes", "has no processes"]),
-        ("import socket\nsocket.create_connection(('1.1.1.1', 53))", &["has no sockets"]),
-        ("import urllib.request\nurllib.request.urlopen('http://example.com')", &["has no sockets"]),
-        ("import ctypes", &["No module named 'ctypes'"]),
-        ("import posix\nposix.open('/etc/passwd', 0)", &["given no files"]),
-        ("import _io\n_io.FileIO('/etc/passwd')", &["given no files"]),
-        ("import io\nio.open_code('/etc/passwd')", &["given no files"]),
-        ("import pathlib\npathlib.Path('/etc/passwd').read_text()", &["given no files", "nothing for `open`"]),
-        ("import os\nos.environ['PATH']", &["KeyError: 'PATH'"]),
-        ("import os\nos.kill(1, 9)", &["module 'os' has no attribute 'kill'"]),
-        ("import os\nos.fork()", &["module 'os' has no attribute 'fork'", "has no processes"]),
-        ("import threading\nthreading.Thread(target=print).start()", &["can't start new thread"]),
-        ("import _thread\n_thread.start_new_thread(print, ())", &["can't start new thread"]),
-        ("import importlib\nimportlib.import_module('sqlite3')", &["No module named 'sqlite3'"]),
-        ("input()", &["nothing can be typed in"]),
+    for (attack, words, twin, expected) in [
+        (
+            "open('/etc/passwd').read()",
+            &["given no files"][..],
+            "import io\nwith io.StringIO('root') as f:\n    text = f.read()\ntext",
+            r#""root""#,
+        ),
+        (
+            "import os\nos.listdir('/')",
+            &["given no files"],
+            "import os\nos.path.split('/etc/passwd')",
+            r#"["/etc", "passwd"]"#,
+        ),
+        (
+            "import os\nos.system('id')",
+            &["module 'os' has no attribute 'system'"],
+            "import os\nos.fspath('id')",
+            r#""id""#,
+        ),
+        (
+            "import subprocess\nsubprocess.run(['id'])",
+            &["does not support processes", "has no processes"],
+            "import subprocess\nsubprocess.list2cmdline(['a b', 'c'])",
+            r#""\"a b\" c""#,
+        ),
+        (
+            "import socket\nsocket.create_connection(('1.1.1.1', 53))",
+            &["has no sockets"],
+            "import socket\nsocket.inet_aton('1.1.1.1').hex()",
+            r#""01010101""#,
+        ),
+        (
+            "import urllib.request\nurllib.request.urlopen('http://example.com')",
+            &["has no sockets"],
+            "import urllib.request\nurllib.request.Request('http://example.com').host",
+            r#""example.com""#,
+        ),
+        ("import ctypes", &["No module named 'ctypes'"], "import struct\nstruct.calcsize('<HQ')", "10"),
+        (
+            "import posix\nposix.open('/etc/passwd', 0)",
+            &["given no files"],
+            "import posix\nposix.fspath('/etc/passwd')",
+            r#""/etc/passwd""#,
+        ),
+        (
+            "import _io\n_io.FileIO('/etc/passwd')",
+            &["given no files"],
+            "import _io\n_io.BytesIO(b'x').read()",
+            r#""x""#,
+        ),
+        (
+            "import io\nio.open_code('/etc/passwd')",
+            &["given no files"],
+            "import io\nio.TextIOWrapper(io.BytesIO(b'x')).read()",
+            r#""x""#,
+        ),
+        (
+            "import pathlib\npathlib.Path('/etc/passwd').read_text()",
+            &["given no files", "nothing for `open`"],
+            "import pathlib\npathlib.Path('a/b.csv').suffix",
+            r#"".csv""#,
+        ),
+        (
+            "import os\nos.environ['PATH']",
+            &["KeyError: 'PATH'"],
+            "import os\nos.environ.get('PATH', 'none')",
+            r#""none""#,
+        ),
+        (
+            "import os\nos.kill(1, 9)",
+            &["module 'os' has no attribute 'kill'"],
+            "import signal\nsignal.Signals(9).name",
+            r#""SIGKILL""#,
+        ),
+        (
+            "import os\nos.fork()",
+            &["module 'os' has no attribute 'fork'", "has no processes"],
+            "import os\nos.name",
+            r#""posix""#,
+        ),
+        (
+            "import threading\nthreading.Thread(target=print).start()",
+            &["can't start new thread"],
+            "import threading\nthreading.Thread(target=print).is_alive()",
+            "false",
+        ),
+        (
+            "import _thread\n_thread.start_new_thread(print, ())",
+            &["can't start new thread"],
+            "import _thread\n_thread.allocate_lock().acquire()",
+            "true",
+        ),
+        (
+            "import importlib\nimportlib.import_module('sqlite3')",
+            &["No module named 'sqlite3'"],
+            "import importlib\nimportlib.import_module('math').gcd(6, 4)",
+            "2",
+        ),
+        ("input()", &["nothing can be typed in"], "import sys\nsys.stdin.read()", r#""""#),
         // A function that the surroundings replaced is found again: a call of it has no answer.
         (
             "import io\nkinds = io.RawIOBase.__mro__[1].__subclasses__()\n\
              next(k for k in kinds if k.__name__ == 'FileIO')('/etc/passwd')",
             &["nothing for `open`"],
+            "import io\nkinds = io.BufferedIOBase.__mro__[1].__subclasses__()\n\
+             next(k for k in kinds if k.__name__ == 'BytesIO')(b'x').read()",
+            r#""x""#,
         ),
         (
             "import os\nos.stat.__globals__['posix'].__loader__.load_module('posix').stat('/')",
             &["given no files", "the engine stopped"],
+            "import os\nos.stat.__globals__['posix'].__loader__.load_module('posix').fspath('/')",
+            r#""/""#,
         ),
     ] {
-        let report = run(sandbox, source);
-        let error = report.outcome.expect_err(source);
-        assert_eq!(error.code, CodeErrorCode::Error, "{source}: {error}");
-        assert!(words.iter().any(|words| error.to_string().contains(words)), "{source}: {error}");
-        assert!(report.requests.is_empty(), "{source}");
+        let report = run(sandbox, attack);
+        let error = report.outcome.expect_err(attack);
+        assert_eq!(error.code, CodeErrorCode::Error, "{attack}: {error}");
+        assert!(words.iter().any(|words| error.to_string().contains(words)), "{attack}: {error}");
+        assert!(report.requests.is_empty(), "{attack}");
+        assert_eq!(value(sandbox, twin), expected, "{twin}");
     }
-    // Benign: calls that look alike and need nothing.
-    assert_eq!(value(sandbox, "import os.path\nos.path.join('a', 'b.csv')"), "\"a/b.csv\"");
-    assert_eq!(value(sandbox, "from pathlib import Path\nPath('a/b.csv').suffix"), "\".csv\"");
-    assert_eq!(value(sandbox, "import io\nio.BytesIO(b'x').read()"), "\"x\"");
 }
 
 #[test]
 fn bombs_end_at_their_limits() {
     let Some(sandbox) = engine(false) else { return };
-    for (source, ends) in [
-        ("while True:\n    pass", &[TIME][..]),
-        ("x = []\nwhile True:\n    x.append('x' * 1_000_000)", &[MEMORY]),
-        ("x = b'x' * (1 << 31)", &["EXECUTION_ERROR: OverflowError: cannot fit 'int'"]),
-        ("10 ** 10 ** 10", &[TIME, MEMORY]),
-        ("import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')", &[TIME]),
-        ("s = '['\nimport json\njson.loads(s * 200_000)", &[RECURSION, STACK]),
-        ("def f():\n    try:\n        f()\n    finally:\n        f()\nf()", &[TIME, MEMORY]),
-        ("import zlib\nzlib.decompress(zlib.compress(b'0' * (1 << 28)))", &[MEMORY]),
+    // A megabyte of zeros in a kilobyte, which any number of times in a row is again a stream.
+    let zeros = "import zlib\nc = zlib.compressobj(wbits=-15)\n\
+                 part = c.compress(b'0' * (1 << 20)) + c.flush(zlib.Z_FULL_FLUSH)\n\
+                 len(zlib.decompressobj(-15).decompress(part * 256MOST))";
+    for (attack, ends, twin, expected) in [
+        ("while True:\n    pass", &[TIME][..], "n = 0\nwhile n < 1000:\n    n += 1\nn", "1000"),
         (
-            "class A:\n    def __del__(self):\n        while True: pass\ndel A.__del__\nx = eval('(' * 5000 + ')' * 5000)",
+            "x = []\nwhile True:\n    x.append('x' * 1_000_000)",
+            &[MEMORY],
+            "x = []\nfor _ in range(4):\n    x.append('x' * 1_000_000)\nsum(map(len, x))",
+            "4000000",
+        ),
+        (
+            "x = b'x' * (1 << 31)",
+            &["EXECUTION_ERROR: OverflowError: cannot fit 'int'"],
+            "x = b'x' * (1 << 20)\nlen(x)",
+            "1048576",
+        ),
+        ("10 ** 10 ** 10", &[TIME, MEMORY], "10 ** 10", "10000000000"),
+        (
+            "import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')",
+            &[TIME],
+            "import re\nlen(re.match(r'(a+)+$', 'a' * 40)[0])",
+            "40",
+        ),
+        (
+            "s = '['\nimport json\njson.loads(s * 200_000)",
+            &[RECURSION, STACK],
+            "s = '['\nimport json\nlen(json.dumps(json.loads(s * 50 + ']' * 50)))",
+            "100",
+        ),
+        (
+            "def f():\n    try:\n        f()\n    finally:\n        f()\nf()",
+            &[TIME, MEMORY],
+            "seen = []\ndef f(n):\n    try:\n        n and f(n - 1)\n    finally:\n        seen.append(n)\nf(3)\nseen",
+            "[0, 1, 2, 3]",
+        ),
+        (&zeros.replace("MOST", ""), &[MEMORY], &zeros.replace("MOST", ", 1 << 20"), "1048576"),
+        (
+            "class A:\n    def __del__(self):\n        while True: pass\nA()\n1",
+            &[TIME],
+            "seen = []\nclass A:\n    def __del__(self):\n        seen.append(1)\nA()\nseen",
+            "[1]",
+        ),
+        (
+            "eval('(' * 5000 + ')' * 5000)",
             &["EXECUTION_ERROR: SyntaxError: too many nested parentheses", STACK],
+            "eval('(' * 50 + '1' + ')' * 50)",
+            "1",
         ),
     ] {
-        let hurried = Program { timeout: Duration::from_secs(1), ..program(source) };
+        let hurried = Program { timeout: Duration::from_secs(1), ..program(attack) };
         let report = block_on(sandbox.execute(&hurried, &Limits::default(), &CancellationToken::new()));
-        let error = report.outcome.unwrap_err();
-        assert!(ends.iter().any(|end| error.to_string().starts_with(end)), "{source}: {error}");
-        assert!(report.usage.peak_memory_bytes <= Limits::default().memory_bytes, "{source}");
+        let error = report.outcome.expect_err(attack);
+        assert!(ends.iter().any(|end| error.to_string().starts_with(end)), "{attack}: {error}");
+        assert!(report.usage.peak_memory_bytes <= Limits::default().memory_bytes, "{attack}");
+        assert_eq!(value(sandbox, twin), expected, "{twin}");
     }
-    assert_eq!(value(sandbox, "sum(range(100_000))"), "4999950000");
 }
 
 #[test]
@@ -248,6 +367,8 @@ fn no_state_is_left_for_the_next_program() {
     let look = "import builtins, json, sys\n[hasattr(builtins, 'leak'), hasattr(json, 'leak'), 'leak' in sys.modules, \
                 'leaked' in globals(), sys.getrecursionlimit() > 500, callable(print)]";
     assert_eq!(value(sandbox, look), "[false, false, false, false, true, true]");
+    // The twin: within one program all of it is seen.
+    assert_eq!(value(sandbox, &format!("{leave}\n{look}")), "[true, true, true, true, false, false]");
 }
 
 #[test]

@@ -119,6 +119,33 @@ const ESCAPES: &[(&str, &str, &str, &str)] = &[
     ),
     ("import os\nos._exit(0)", "has no processes", "import sys\nsys.exit(0)", "null"),
     ("import ctypes.util", "No module named 'ctypes'", "import math\nmath.isqrt(17)", "4"),
+    (
+        "import types\ntypes.FunctionType(compile(\"open('/etc/passwd')\", 'x', 'eval'), {})()",
+        "given no files",
+        "import types\ntypes.FunctionType(compile(\"len('abcd')\", 'x', 'eval'), {})()",
+        "4",
+    ),
+    (
+        "import runpy\nrunpy.run_path('/etc/passwd')",
+        "given no files",
+        "import runpy\nrunpy.run_module('stat')['S_IFREG']",
+        "32768",
+    ),
+    // The engine's own modules are within reach: without its refusals there is still nothing behind them.
+    (
+        "import surroundings, io\nsurroundings._audit.__code__ = (lambda e, a: None).__code__\n\
+         next(k for k in io.RawIOBase.__mro__[1].__subclasses__() if k.__name__ == 'FileIO')('/etc/passwd')",
+        "the engine stopped",
+        "import surroundings\nsurroundings._audit.__name__",
+        "\"_audit\"",
+    ),
+    (
+        "import componentize_py_runtime\ncomponentize_py_runtime.call_import(0, [])",
+        "the engine stopped",
+        "import componentize_py_types\ncomponentize_py_types.Ok(1).value",
+        "1",
+    ),
+    ("import web", "No module named 'web'", "import html\nhtml.escape('<')", "\"&lt;\""),
 ];
 
 /// A program that takes without end, the beginnings of the errors that may end it, a modest one, and the value of that.
@@ -192,9 +219,30 @@ const BOMBS: &[(&str, &[&str], &str, &str)] = &[
     ),
     ("[0] * (1 << 40)", &["EXECUTION_ERROR: OverflowError: cannot fit 'int'"], "[0] * 2", "[0, 0]"),
     ("memoryview(bytearray(1 << 30))", &[MEMORY], "len(memoryview(bytearray(8)))", "8"),
+    (
+        "def f(n):\n    return 1 + f(n + 1)\nf(0)",
+        &[RECURSION, STACK],
+        "def f(n):\n    return n and 1 + f(n - 1)\nf(500)",
+        "500",
+    ),
+    // The value and the error are the program's too, and are put into words under the same limits.
+    ("x = []\nfor _ in range(60):\n    x = [x, x]\nx", &[TIME, MEMORY], "x = []\nx = [x, x]\nx", "[[], []]"),
+    (
+        "class A:\n    def __repr__(self):\n        while True: pass\nA()",
+        &[TIME],
+        "class A:\n    def __repr__(self):\n        return 'A'\nA()",
+        "\"A\"",
+    ),
+    (
+        "class A(Exception):\n    def __str__(self):\n        while True: pass\nraise A",
+        &[TIME],
+        "class A(Exception):\n    def __str__(self):\n        return 'A'\nstr(A())",
+        "\"A\"",
+    ),
 ];
 
-/// A program that changes the interpreter, and one whose value shows the change in the same instance.
+/// A program that changes the interpreter, and one whose value shows the change. Both as one program are the twin: within its own run
+/// a change holds.
 const LEAKS: &[(&str, &str)] = &[
     ("import sys\nsys.path.append('/leak')", "import sys\nsys.path"),
     ("import warnings\nwarnings.simplefilter('error')", "import warnings\nlen(warnings.filters)"),
@@ -224,6 +272,10 @@ const LEAKS: &[(&str, &str)] = &[
     ("class Leak: pass", "[k.__name__ for k in object.__subclasses__()].count('Leak')"),
     ("import linecache\nlinecache.cache['leak'] = 1", "import linecache\n'leak' in linecache.cache"),
     ("import uuid\nuuid.NAMESPACE_DNS = 1", "import uuid\nstr(uuid.NAMESPACE_DNS)"),
+    ("import gc\ngc.get_referents(str.__dict__)[0]['leak'] = 2", "hasattr(str, 'leak')"),
+    ("import json\njson.dumps.__code__ = (lambda *a, **k: 'leak').__code__", "import json\njson.dumps([1])"),
+    ("import values\nvalues.to_json = lambda value: '\"leak\"'", "1 + 1"),
+    ("import clock\nclock._LOOK = 0", "import time\ntime.time() == time.time()"),
 ];
 
 #[test]
@@ -242,6 +294,36 @@ fn no_way_leads_out_of_the_isolated_engine() {
     }
     // An attack that fails for another reason, such as a mistake of its own, shows nothing.
     assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+#[test]
+fn the_guard_is_a_courtesy_and_the_sandbox_the_boundary() {
+    let Some(sandbox) = engine(false) else { return };
+    for (attack, words, twin, expected) in [
+        (
+            "import subprocess\nsubprocess.run(['id'])",
+            "does not support processes",
+            "'import subprocess'.split()[1]",
+            "\"subprocess\"",
+        ),
+        ("import os\nos.system('id')", "module 'os' has no attribute 'system'", "import os\nos.sep", "\"/\""),
+        (
+            "f = lambda: 0\nf.__globals__['__builtins__']['open']('/etc/passwd')",
+            "given no files",
+            "f = lambda: 0\nf.__name__",
+            "\"<lambda>\"",
+        ),
+    ] {
+        let guarded = |source: &str| {
+            let guarded = Program { guard: true, ..program(source) };
+            block_on(sandbox.execute(&guarded, &Limits::default(), &CancellationToken::new())).outcome
+        };
+        let blocked = guarded(attack).expect_err(attack);
+        assert_eq!(blocked.code, CodeErrorCode::Blocked, "{attack}: {blocked}");
+        let plain = run(sandbox, attack).outcome.expect_err(attack);
+        assert!(plain.code == CodeErrorCode::Error && plain.message.contains(words), "{attack}: {plain}");
+        assert_eq!(guarded(twin).unwrap_or_else(|error| panic!("{twin}: {error}")).json, expected, "{twin}");
+    }
 }
 
 #[test]
@@ -270,7 +352,7 @@ fn a_change_of_the_interpreter_ends_with_its_program() {
         let fresh = value(sandbox, look);
         assert!(run(sandbox, change).outcome.is_ok(), "{change}");
         assert_eq!(value(sandbox, look), fresh, "{change}");
-        // The look would see it.
+        // The twin, which also shows that the look would see a leak.
         assert_ne!(value(sandbox, &format!("{change}\n{look}")), fresh, "{change}");
     }
 }
@@ -318,13 +400,24 @@ fn a_program_is_cancelled_and_ends_no_other() {
     let (patient, cancel) = (program("sum(n for n in range(300_000))"), CancellationToken::new());
     let endless = Program { timeout: Duration::from_secs(30), ..program("while True: pass") };
     let (limits, never) = (Limits::default(), CancellationToken::new());
-    let (cancelled, other) = block_on(async {
-        tokio::join!(sandbox.execute(&endless, &limits, &cancel), async {
-            // The other one ends first, and then the endless one is cancelled.
-            let other = sandbox.execute(&patient, &limits, &never).await;
-            cancel.cancel();
-            other
-        })
+    let hurried = Program { timeout: Duration::from_millis(20), ..endless.clone() };
+    let (cancelled, other, ()) = block_on(async {
+        tokio::join!(
+            sandbox.execute(&endless, &limits, &cancel),
+            async {
+                // The other one ends first, and then the endless one is cancelled.
+                let other = sandbox.execute(&patient, &limits, &never).await;
+                cancel.cancel();
+                other
+            },
+            // Beside them, deadlines pass that are not theirs.
+            async {
+                for _ in 0..5 {
+                    let late = sandbox.execute(&hurried, &limits, &never).await.outcome.unwrap_err();
+                    assert_eq!(late.code, CodeErrorCode::Timeout, "{late}");
+                }
+            }
+        )
     });
     assert_eq!(cancelled.outcome.unwrap_err().code, CodeErrorCode::Cancelled);
     assert_eq!(other.outcome.unwrap().json, "44999850000");

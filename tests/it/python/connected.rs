@@ -226,28 +226,84 @@ fn a_server_that_says_nothing_ends_with_the_programs_time() {
     }
 }
 
-/// An attempt to reach another server, or to send more than one request says, with its exception. `SITE` was granted, `OTHER` was not.
-const REACHES: &[(&str, &str)] = &[
-    ("requests.get('OTHER/')", "Refused"),
-    ("requests.get('http://HOST@OTHER_HOST/')", "Refused"),
-    ("requests.get('http://OTHER_HOST#@HOST/')", "Refused"),
-    ("requests.get('http://OTHER_HOST\\\\@HOST/')", "InvalidURL"),
-    ("requests.get('SITE/away')", "Refused"),
-    ("requests.get('SITE/', headers={'Host': 'OTHER_HOST'})\nrequests.get('OTHER/')", "Refused"),
-    ("requests.get('SITE/file')", "InvalidURL"),
-    ("requests.get('SITE/strange')", "InvalidURL"),
-    ("requests.get('SITE/loop')", "TooManyRedirects"),
-    ("requests.get('SITE/', headers={'X-A': 'a\\r\\nX-Evil: 1'})", "InvalidHeader"),
-    ("requests.request('GET / HTTP/1.1\\r\\nX-Evil: 1\\r\\n\\r\\nGET', 'SITE/')", "InvalidMethod"),
-    ("requests.get('file:///etc/passwd')", "InvalidURL"),
-    ("urllib.request.urlopen('file:///etc/passwd')", "InvalidURL"),
-    ("urllib.request.urlopen('OTHER/')", "Refused"),
-    ("urllib.request.build_opener().open('OTHER/')", "Error"),
-    ("import http.client\nhttp.client.HTTPConnection('OTHER_HOST').request('GET', '/')", "Error"),
-    ("import socket\nsocket.create_connection(('127.0.0.1', 1))", "Error"),
-    ("import ftplib\nftplib.FTP('127.0.0.1')", "Error"),
-    ("requests.get('SITE/endless')", "RequestException"),
-    ("requests.get('SITE/short')", "Disconnected"),
+/// An attempt to reach another server, or to send more than one request says, its exception, a program that looks alike, and the value
+/// of that. `SITE` was granted, `OTHER` was not.
+const REACHES: &[(&str, &str, &str, &str)] = &[
+    ("requests.get('OTHER/')", "Refused", "requests.get('SITE/').text", "\"hi\""),
+    ("requests.get('http://HOST@OTHER_HOST/')", "Refused", "requests.get('SITE/', auth=('a', 'b')).text", "\"hi\""),
+    ("requests.get('http://OTHER_HOST#@HOST/')", "Refused", "requests.get('SITE/#@OTHER_HOST').text", "\"hi\""),
+    (
+        "requests.get('http://OTHER_HOST\\\\@HOST/')",
+        "InvalidURL",
+        "requests.get('SITE/?a=\\\\@OTHER_HOST').text",
+        "\"hi\"",
+    ),
+    ("requests.get('SITE/away')", "Refused", "requests.get('SITE/there').text", "\"hi\""),
+    (
+        "requests.get('SITE/', headers={'Host': 'OTHER_HOST'})\nrequests.get('OTHER/')",
+        "Refused",
+        "requests.get('SITE/', headers={'Host': 'OTHER_HOST'}).text",
+        "\"hi\"",
+    ),
+    (
+        "requests.get('SITE/file')",
+        "InvalidURL",
+        "requests.get('SITE/file', allow_redirects=False).headers['Location']",
+        "\"file:///etc/passwd\"",
+    ),
+    (
+        "requests.get('SITE/strange')",
+        "InvalidURL",
+        "requests.get('SITE/strange', allow_redirects=False).status_code",
+        "302",
+    ),
+    ("requests.get('SITE/loop')", "TooManyRedirects", "requests.get('SITE/loop', allow_redirects=False).ok", "true"),
+    (
+        "requests.get('SITE/', headers={'X-A': 'a\\r\\nX-Evil: 1'})",
+        "InvalidHeader",
+        "requests.get('SITE/', headers={'X-A': 'a X-Evil: 1'}).text",
+        "\"hi\"",
+    ),
+    (
+        "requests.request('GET / HTTP/1.1\\r\\nX-Evil: 1\\r\\n\\r\\nGET', 'SITE/')",
+        "InvalidMethod",
+        "requests.request('GET', 'SITE/').text",
+        "\"hi\"",
+    ),
+    ("requests.get('file:///etc/passwd')", "InvalidURL", "requests.get('SITE/etc/passwd').status_code", "404"),
+    (
+        "urllib.request.urlopen('file:///etc/passwd')",
+        "InvalidURL",
+        "urllib.request.urlopen('SITE/?file:///etc/passwd').read()",
+        "\"hi\"",
+    ),
+    ("urllib.request.urlopen('OTHER/')", "Refused", "urllib.request.urlopen('SITE/').status", "200"),
+    (
+        "urllib.request.build_opener().open('OTHER/')",
+        "Error",
+        "urllib.request.build_opener().open('data:text/plain,hi').read()",
+        "\"hi\"",
+    ),
+    (
+        "import http.client\nhttp.client.HTTPConnection('OTHER_HOST').request('GET', '/')",
+        "Error",
+        "import http.client\nhttp.client.responses[404]",
+        "\"Not Found\"",
+    ),
+    (
+        "import socket\nsocket.create_connection(('127.0.0.1', 1))",
+        "Error",
+        "import socket\nsocket.inet_aton('127.0.0.1').hex()",
+        "\"7f000001\"",
+    ),
+    (
+        "import ftplib\nftplib.FTP('127.0.0.1')",
+        "Error",
+        "import ftplib\nftplib.parse227('227 ok (127,0,0,1,0,21)')",
+        "[\"127.0.0.1\",21]",
+    ),
+    ("requests.get('SITE/endless')", "RequestException", "requests.get('SITE/whole').ok", "true"),
+    ("requests.get('SITE/short')", "Disconnected", "len(requests.get('SITE/whole').content)", "20"),
 ];
 
 #[test]
@@ -261,26 +317,30 @@ fn programs_reach_no_other_server() {
         .with("/strange", Reply::redirect("http://[::1/"))
         .with("/loop", Reply::redirect("/loop"))
         .with("/endless", Reply::Endless)
-        .with("/short", Reply::Sized { said: 20, sent: 5 });
+        .with("/short", Reply::Sized { said: 20, sent: 5 })
+        .with("/there", Reply::redirect("/"))
+        .with("/whole", Reply::Sized { said: 20, sent: 20 });
     let given = || CodeAccess { network: Some(way_to(&[&site])), ..CodeAccess::default() };
-    for (attack, exception) in REACHES {
-        let source = attack
+    let at_the_sites = |source: &str| {
+        let source = source
             .replace("OTHER_HOST", &other.address().to_string())
-            .replace("OTHER", other.url("").trim_end_matches('/'));
-        let source =
-            source.replace("SITE", site.url("").trim_end_matches('/')).replace("HOST", &site.address().to_string());
-        let error = error(sandbox, &format!("import requests, urllib.request\n{source}"), given());
+            .replace("OTHER", other.url("").trim_end_matches('/'))
+            .replace("SITE", site.url("").trim_end_matches('/'))
+            .replace("HOST", &site.address().to_string());
+        format!("import requests, urllib.request\n{source}")
+    };
+    for (attack, exception, twin, expected) in REACHES {
+        let error = error(sandbox, &at_the_sites(attack), given());
         assert_eq!(error.code, CodeErrorCode::Error, "{attack}: {error}");
         let class = error.message.split(':').next().unwrap_or_default();
         assert!(class.ends_with(exception), "{attack}: {error}");
+        assert_eq!(value(sandbox, &at_the_sites(twin), given()).to_string(), *expected, "{twin}");
         assert_eq!(other.connections(), 0, "{attack}");
         assert!(site.requests().iter().all(|request| request.header("x-evil").is_none()), "{attack}");
         assert!(site.requests().iter().all(|request| request.method == "GET"), "{attack}");
     }
-    let twin = format!("import requests\nrequests.get('{}', headers={{'X-A': 'a'}}).text", site.url("/"));
-    assert_eq!(value(sandbox, &twin, given()), json!("hi"));
     // Without a domain there is nothing to ask with.
-    let without = error(sandbox, &twin, CodeAccess::default());
+    let without = error(sandbox, &at_the_sites("requests.get('SITE/').text"), CodeAccess::default());
     assert!(without.message.contains("No module named 'requests'"), "{without}");
 }
 
