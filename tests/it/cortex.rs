@@ -8,6 +8,7 @@ mod reflectors;
 mod scheduled;
 mod seam;
 mod settings;
+mod simulation_plan;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -36,12 +37,17 @@ pub struct Mind {
 
 impl Mind {
     pub fn new() -> Self {
+        Self::judged_by(|_| turn(json!({ "text": "nothing is scripted" })))
+    }
+
+    /// A mind whose model replies so when no reply is scripted.
+    fn judged_by(judge: fn(&Value) -> Turn) -> Self {
         let script: Arc<Mutex<Script>> = Arc::default();
         let shared = script.clone();
         let server = block_on(ModelServer::deciding(Box::new(move |body| {
             let mut script = shared.lock().unwrap();
             script.requests.push(body.clone());
-            script.replies.pop_front().unwrap_or_else(|| turn(json!({ "text": "nothing is scripted" })))
+            script.replies.pop_front().unwrap_or_else(|| judge(body))
         })));
         let motor = Motor::with_model(&server).env("LLM_CORTEX_MODEL", "openai/reflector").unattended();
         motor.configure(BY_COMMAND);
