@@ -32,10 +32,10 @@ impl World {
         let model = block_on(ModelServer::scripted(json!({ "turns": [] })));
         let motor = Motor::bare().env("LLM_MOTOR_MODEL", "openai/test").env("OPENAI_API_KEY", "sk-test");
         let motor = motor.env("MOTOR_KEYRING", "off").endpoint(&model.base_url());
-        let modules = cache().join("modules");
+        let modules = cache().join("compiled");
         fs::create_dir_all(&modules).unwrap();
         fs::create_dir_all(motor.home().join("cache")).unwrap();
-        symlink(modules, motor.home().join("cache/modules")).unwrap();
+        symlink(modules, motor.home().join("cache/compiled")).unwrap();
         Self { motor, model }
     }
 

@@ -5,10 +5,9 @@
 //! caller; this process treats a component only as bytes. Dropping a future here kills its child.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +16,11 @@ use base::ContentHash;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
+use wasmtime::Engine;
 
 use crate::engine::{Lanes, Runtime};
 use crate::inspect::{Inspection, check_size, inspect};
+use crate::kept_code::{self, KeptCode};
 use crate::load_error::{ComponentOrigin, LoadError, told};
 use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
 
@@ -46,7 +47,15 @@ impl Runtime {
             return inspect(bytes, max_bytes).map(Arc::new);
         }
         check_size(bytes, max_bytes)?;
-        let hash = ContentHash::of(bytes);
+        self.inspect_untrusted(bytes, ContentHash::of(bytes)).await
+    }
+
+    /// Inspects bytes of a permitted size, which have this hash.
+    pub(crate) async fn inspect_untrusted(
+        &self,
+        bytes: &[u8],
+        hash: ContentHash,
+    ) -> Result<Arc<Inspection>, LoadError> {
         let verdict = self.verdicts().of(hash, async {
             let answer = in_child(self, Job::Inspect, bytes).await?;
             let inspection = worker::inspection(&answer)?;
@@ -59,27 +68,35 @@ impl Runtime {
     }
 }
 
-pub(crate) async fn compile(
+pub(crate) fn compile_bundled(runtime: &Runtime, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
+    let compiled = runtime
+        .engine(ComponentOrigin::Bundled)
+        .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes));
+    compiled.map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) })
+}
+
+/// Compiles bytes of a permitted size, which have this hash, or takes their code from the cache.
+pub(crate) async fn compile_untrusted(
     runtime: &Runtime,
     bytes: &[u8],
-    origin: ComponentOrigin,
+    hash: ContentHash,
 ) -> Result<wasmtime::component::Component, LoadError> {
-    match origin {
-        ComponentOrigin::Bundled => runtime
-            .engine(ComponentOrigin::Bundled)
-            .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
-            .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) }),
-        ComponentOrigin::Untrusted => {
-            check_size(bytes, runtime.config().component_bytes)?;
-            let hash = ContentHash::of(bytes);
-            if let Some(refused) = runtime.refusals().of(hash) {
-                return Err(refused);
-            }
-            let code = in_child(runtime, Job::Compile, bytes).await;
-            let code = code.inspect_err(|error| runtime.refusals().keep(hash, error))?;
-            deserialize(runtime, &code, origin)
-        }
+    if let Some(refused) = runtime.refusals().of(hash) {
+        return Err(refused);
     }
+    let engine = engine(runtime, ComponentOrigin::Untrusted)?;
+    let kept = runtime.config().cache.as_ref().map(|cache| KeptCode::of(cache, engine, hash));
+    if let Some(component) = kept.as_ref().and_then(|kept| load_kept(runtime, engine, &kept.file()?)) {
+        return Ok(component);
+    }
+    let code = in_child(runtime, Job::Compile, bytes).await;
+    let code = code.inspect_err(|error| runtime.refusals().keep(hash, error))?;
+    let component = deserialize(runtime, &code, ComponentOrigin::Untrusted)?;
+    if let Some(kept) = kept {
+        // Where it cannot be kept, the next start compiles again.
+        tokio::task::spawn_blocking(move || kept.keep(&code)).await.ok();
+    }
+    Ok(component)
 }
 
 /// Fills the cache with a bundled component's code, once for each engine and component.
@@ -91,10 +108,8 @@ pub(crate) async fn prepare(runtime: &Runtime, bytes: &[u8]) -> Result<(), LoadE
         return Ok(());
     };
     let failed = |error: &dyn std::fmt::Display| LoadError::Worker { message: told(&error.to_string()) };
-    let engine = runtime.engine(ComponentOrigin::Bundled).map_err(|error| failed(&error.root_cause()))?;
-    let mut code = DefaultHasher::new();
-    engine.precompile_compatibility_hash().hash(&mut code);
-    let done: PathBuf = cache.join("prepared").join(format!("{}-{:016x}", ContentHash::of(bytes).hex(), code.finish()));
+    let engine = engine(runtime, ComponentOrigin::Bundled)?;
+    let done = cache.join("prepared").join(kept_code::name(engine, ContentHash::of(bytes)));
     if done.is_file() {
         return Ok(());
     }
@@ -180,7 +195,7 @@ async fn run(runtime: &Runtime, job: Job, bytes: &[u8], bounds: &JobLimits<'_>) 
         .arg(bounds.seconds.to_string())
         .arg(bounds.memory_bytes.to_string())
         // The worker takes its arguments as text: a path that is not UTF-8 would name another directory there.
-        .args(runtime.config().cache.as_ref().filter(|cache| cache.to_str().is_some()))
+        .args(runtime.config().cache.as_ref().filter(|cache| job == Job::Prepare && cache.to_str().is_some()))
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -282,14 +297,27 @@ fn death(status: ExitStatus, words: &str, bounds: &JobLimits<'_>) -> LoadError {
 /// Memory below which a worker cannot even start.
 const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
-#[expect(unsafe_code, reason = "the one place that loads compiled code: out of this program, or of a child it started")]
+fn engine(runtime: &Runtime, origin: ComponentOrigin) -> Result<&Engine, LoadError> {
+    runtime.engine(origin).map_err(|error| LoadError::Worker { message: told(&error.root_cause().to_string()) })
+}
+
+/// The component whose code is in a file of the cache; `None` if the engine refuses it.
+#[expect(unsafe_code, reason = "loads compiled code that this program left in its cache")]
+fn load_kept(runtime: &Runtime, engine: &Engine, file: &Path) -> Option<wasmtime::component::Component> {
+    // SAFETY: as in `deserialize`: the file came from a child of this program, by way of a cache that only its owner can write to
+    // (checked by the one who opened it), and it is replaced and removed, but never written to.
+    let mapped = unsafe { wasmtime::component::Component::deserialize_file(engine, file) };
+    // Where the file system forbids to execute its files, a copy is executed.
+    mapped.ok().or_else(|| deserialize(runtime, &fs::read(file).ok()?, ComponentOrigin::Untrusted).ok())
+}
+
+#[expect(unsafe_code, reason = "loads compiled code: out of this program, or of a child it started")]
 pub(crate) fn deserialize(
     runtime: &Runtime,
     code: &[u8],
     origin: ComponentOrigin,
 ) -> Result<wasmtime::component::Component, LoadError> {
-    let engine =
-        runtime.engine(origin).map_err(|error| LoadError::Worker { message: told(&error.root_cause().to_string()) })?;
+    let engine = engine(runtime, origin)?;
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
     // private pipe from a child running this program's own compiler, or is part of this program since it was built
     // (`precompiled.rs`), and from nowhere else.

@@ -6,7 +6,7 @@ use base::ContentHash;
 
 use crate::compile;
 use crate::engine::Runtime;
-use crate::inspect::{Inspection, inspect};
+use crate::inspect::{Inspection, check_size, inspect};
 use crate::load_error::{ComponentOrigin, LoadError};
 use crate::precompiled;
 
@@ -23,10 +23,16 @@ impl Component {
     /// # Errors
     /// A [`LoadError`] that names the problem and the remedy.
     pub async fn load(runtime: &Runtime, bytes: &[u8], origin: ComponentOrigin) -> Result<Self, LoadError> {
+        if origin == ComponentOrigin::Bundled {
+            let inspection = runtime.inspect(bytes, origin).await?;
+            return Ok(Self { compiled: compile::compile_bundled(runtime, bytes)?, inspection });
+        }
+        check_size(bytes, runtime.config().component_bytes)?;
+        let hash = ContentHash::of(bytes);
         // Side by side, each in a child of its own. A component that is not inspected to the end is not used, and the reason of the
         // inspection is the better one: it ends the compiler, and never the other way round.
-        let compiled = async { Ok(compile::compile(runtime, bytes, origin).await) };
-        let (inspection, compiled) = tokio::try_join!(runtime.inspect(bytes, origin), compiled)?;
+        let compiled = async { Ok(compile::compile_untrusted(runtime, bytes, hash).await) };
+        let (inspection, compiled) = tokio::try_join!(runtime.inspect_untrusted(bytes, hash), compiled)?;
         Ok(Self { compiled: compiled?, inspection })
     }
 

@@ -56,7 +56,7 @@ fn copy(from: &Path, to: &Path) {
         } else if kind.is_file() {
             fs::copy(entry.path(), target).unwrap();
         } else if kind.is_symlink() {
-            symlink(cache().join("modules"), target).unwrap();
+            symlink(cache().join("compiled"), target).unwrap();
         }
     }
 }

@@ -153,13 +153,13 @@ impl World {
 
 /// A home that shares nothing with others but compiled code.
 pub fn make(home: &Path) {
-    let shared = cache().join("modules");
+    let shared = cache().join("compiled");
     fs::create_dir_all(&shared).unwrap();
     for directory in ["skills", "cache"] {
         fs::create_dir_all(home.join(directory)).unwrap();
         fs::set_permissions(home.join(directory), fs::Permissions::from_mode(0o700)).unwrap();
     }
-    symlink(shared, home.join("cache/modules")).unwrap();
+    symlink(shared, home.join("cache/compiled")).unwrap();
 }
 
 #[track_caller]
