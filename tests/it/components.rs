@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use runtime::inspect::Capability;
 use runtime::{
     CallReport, Component, ComponentOrigin, EngineConfig, Limit, Limits, LoadError, Note, Outcome, Runtime, ToolCall,
     ToolComponent, ToolError, inspect,
@@ -294,6 +295,39 @@ fn sockets_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_capability_that_a_component_gives_up_is_not_granted() {
+    let bytes = tests::hostile_guest("benign");
+    // A name that is unknown, and one of a capability that it does not import, change nothing.
+    for (words, gives_up) in [("workspace", true), ("clock\nworkspace", true), ("work\n\nnetwork\n", false)] {
+        let mut bytes = bytes.clone();
+        let section = [&[19], b"unused-capabilities".as_slice(), words.as_bytes()].concat();
+        bytes.extend([&[0, u8::try_from(section.len()).unwrap()], section.as_slice()].concat());
+        let component = tests::block_on(Component::load(runtime(), &bytes, ComponentOrigin::Untrusted)).unwrap();
+        let found = component.inspection().capabilities();
+        assert_eq!(
+            (found.contains(&Capability::Workspace), found.contains(&Capability::Unused)),
+            (!gives_up, gives_up)
+        );
+        let component = ToolComponent::link(runtime(), &component).unwrap();
+        let workspace = tempfile::tempdir().unwrap();
+        let call = |tool, arguments| {
+            call_with(&component, tool, arguments, workspace.path(), Limits::default(), CancellationToken::new())
+                .0
+                .outcome
+        };
+        let written = call("append_line", r#"{"path":"a","line":"x"}"#);
+        match &written {
+            Outcome::Trapped(trap) if gives_up => {
+                assert!(trap.message.contains("gave up `wasi:filesystem/"), "{words}: {trap:?}");
+            }
+            outcome => assert_eq!((outcome, gives_up), (&Outcome::Returned("appended".to_owned()), false), "{words}"),
+        }
+        assert_eq!(workspace.path().join("a").exists(), !gives_up, "{words}");
+        assert_eq!(call("primes", r#"{"below":1000}"#), Outcome::Returned("168".to_owned()), "{words}");
+    }
+}
+
+#[test]
 fn a_guests_own_errors_keep_their_kinds() {
     let workspace = tempfile::tempdir().unwrap();
     for how in ["denied", "missing", "bad-input", "limit", "failed", "failed-for-now"] {
@@ -369,6 +403,35 @@ fn many_guests_run_side_by_side_and_each_has_its_own_deadline() {
             }
         }
     });
+}
+
+#[test]
+fn code_is_kept_for_later_starts_and_a_broken_file_is_made_again() {
+    let cache = tempfile::tempdir().unwrap();
+    let load = |compile_seconds| {
+        let config = EngineConfig {
+            cache: Some(cache.path().to_owned()),
+            compile_worker: Some(PathBuf::from(env!("CARGO_BIN_EXE_compile-worker"))),
+            compile_seconds,
+            ..EngineConfig::default()
+        };
+        let bytes = tests::hostile_guest("benign");
+        tests::block_on(Component::load(&Runtime::new(config).unwrap(), &bytes, ComponentOrigin::Untrusted)).map(drop)
+    };
+    let compiles = || load(60).unwrap();
+    let takes_kept_code = || load(0).is_ok();
+    compiles();
+    assert!(takes_kept_code());
+    let files = || std::fs::read_dir(cache.path().join("compiled")).unwrap().map(|file| file.unwrap().path());
+    let file = files().next().unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    for broken in [&whole[..whole.len() / 2], b"", &[0; 4_096]] {
+        std::fs::write(&file, broken).unwrap();
+        assert!(!takes_kept_code(), "{} bytes", broken.len());
+        compiles();
+        assert!(takes_kept_code(), "{} bytes", broken.len());
+    }
+    assert_eq!(files().count(), 1);
 }
 
 #[test]

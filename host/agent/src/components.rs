@@ -400,7 +400,7 @@ impl Workbench {
             hash: inspection.hash,
             size_bytes: inspection.size_bytes,
             world: inspection.kind.as_str(),
-            capabilities: inspection.capabilities().into_iter().map(|capability| capability.describe()).collect(),
+            capabilities: inspection.abilities().map(runtime::inspect::Capability::describe).collect(),
             cannot: inspection.cannot(),
             imports: inspection.imports.clone(),
             exports: inspection.exports.clone(),
@@ -439,9 +439,8 @@ fn say(outcome: Outcome<String, ToolError>) -> (Option<&'static str>, String) {
         Outcome::Refused(ToolError::Failed { message, .. }) => (Some("failed"), message),
         Outcome::Exceeded(exceeded) => (Some("limit"), exceeded.to_string()),
         Outcome::Trapped(trap) => {
-            let message =
-                format!("the guest trapped: {}; return an error of the tool in place of a panic", trap.message);
-            (Some("trap"), message)
+            let remedy = if trap.is_panic { "; return an error of the tool in place of a panic" } else { "" };
+            (Some("trap"), format!("the guest trapped: {}{remedy}", trap.message))
         }
         Outcome::Cancelled => (Some("cancelled"), "the call was cancelled".to_owned()),
         Outcome::HostFault(message) => (Some("host_fault"), message),

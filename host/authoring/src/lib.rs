@@ -15,6 +15,7 @@ mod scaffold;
 mod sdk;
 mod sources;
 mod toolchain;
+mod unused;
 
 pub use case::{Case, Expected, Observed, Verdict, case, cases};
 pub use pack::{PackedSkill, ToolLine, pack};

@@ -15,11 +15,15 @@ use crate::describe::describe;
 use crate::javascript;
 use crate::project::{Kind, Language, Project};
 use crate::sdk::WASI_VERSION;
+use crate::unused;
 
 /// The target of components in Rust.
 const TARGET: &str = "wasm32-wasip2";
 /// The target of those without WASI, which Rust's library for [`TARGET`] always imports.
 const PURE_TARGET: &str = "wasm32-unknown-unknown";
+/// The world of a project that has one of its own, and its place.
+const OWN_WORLD: &str = "project";
+const OWN_WORLD_FILE: &str = "wit/project.wit";
 /// The package of clang with a C library for WASI.
 const FOR_C: &str = "ziglang==0.17.1";
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
@@ -49,10 +53,20 @@ pub async fn build(project: &Project) -> Result<PathBuf, Refusal> {
         let reason = format!("its comments cannot be added to the component: {error}");
         Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("mend the WIT, then build again")
     })?;
-    fs::write(&draft, described).map_err(failed)?;
+    let finished = give_up_unused(project, described).map_err(failed)?;
+    fs::write(&draft, finished).map_err(failed)?;
     fs::rename(&draft, &component).map_err(failed)?;
     put_proposal(project).map_err(failed)?;
     Ok(component)
+}
+
+/// Gives up the capabilities that the project's world does not ask for, if its toolchain imports them all the same.
+fn give_up_unused(project: &Project, component: Vec<u8>) -> io::Result<Vec<u8>> {
+    let imports_unasked = matches!(project.manifest.language, Language::Python | Language::Js | Language::Ts);
+    if !imports_unasked || world(project) != OWN_WORLD {
+        return Ok(component);
+    }
+    Ok(unused::give_up(component, &fs::read_to_string(project.directory.join(OWN_WORLD_FILE))?))
 }
 
 /// Puts the proposed policy of a tool beside its component.
@@ -124,8 +138,9 @@ async fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
     }
     let mut command = Command::new(program);
     command.args(["-q", "-d", "wit", "-w", world(project)]);
-    // Two interfaces are called `types`; a world without requests has only one of them.
+    // Three interfaces are called `types`; a world without requests and files has only one of them.
     command.arg("--import-interface-name").arg(format!("wasi:http/types@{WASI_VERSION}=wasi_http_types"));
+    command.arg("--import-interface-name").arg(format!("wasi:filesystem/types@{WASI_VERSION}=wasi_filesystem_types"));
     command.arg("--import-interface-name").arg(format!("motor:host/types@{}=types", host_version(project)));
     command.arg("componentize");
     if project.manifest.kind.is_pure() {
@@ -172,7 +187,7 @@ async fn c(project: &Project, draft: &Path) -> Result<(), Refusal> {
 /// The world of a project. Those in Rust and of earlier versions have none of their own.
 pub(crate) fn world(project: &Project) -> &'static str {
     match project.manifest.kind {
-        _ if project.directory.join("wit/project.wit").is_file() => "project",
+        _ if project.directory.join(OWN_WORLD_FILE).is_file() => OWN_WORLD,
         Kind::Reflector => "reflector",
         Kind::Neuron => "neuron",
         Kind::Tool | Kind::Skill => "tool",

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use base::ContentHash;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wasmparser::component_types::ComponentEntityType;
+use wasmparser::component_types::{ComponentAnyTypeId, ComponentEntityType, ComponentItem};
 use wasmparser::{Encoding, Parser, Payload, types::TypesRef};
 
 pub use bindings::HOST_VERSION;
@@ -123,6 +123,17 @@ impl Inspection {
         self.imports.iter().map(|import| import.capability).collect()
     }
 
+    /// The capabilities that let it do anything.
+    pub fn abilities(&self) -> impl Iterator<Item = Capability> {
+        self.capabilities().into_iter().filter(|capability| capability.is_ability())
+    }
+
+    /// The names of the imports that it is not granted.
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
+        let unused = self.imports.iter().filter(|import| import.capability == Capability::Unused);
+        unused.map(|import| import.name.as_str())
+    }
+
     /// The refusal of a component that cannot be linked. One that was built against a later version of our WIT may import a
     /// function that was added since.
     pub(crate) fn not_linked(&self, error: &wasmtime::Error) -> LoadError {
@@ -184,6 +195,7 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let (mut depth, mut docs) = (0_u32, Docs::default());
     let (mut sockets, mut imports_unasked) = (None, false);
+    let mut given_up = BTreeSet::new();
     let (mut name_bytes, mut functions_left) = (0_usize, MAX_FUNCTIONS);
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| corrupt(&error))?;
@@ -193,6 +205,9 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
             Payload::CustomSection(section) if depth == 0 && section.name() == docs::SECTION => {
                 docs.add(section.data());
             }
+            Payload::CustomSection(section) if depth == 0 && section.name() == toolchain::GIVEN_UP => {
+                given_up.append(&mut toolchain::given_up(section.data()));
+            }
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
                     let name = import.map_err(|error| corrupt(&error))?.name.name;
@@ -200,9 +215,10 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
                     let capability = match imports::capability(name) {
                         Err(refused) if imports::is_sockets(name) => {
                             sockets.get_or_insert(refused);
-                            Capability::Sockets
+                            Capability::Unused
                         }
-                        capability => capability?,
+                        capability if has_abilities(types.as_ref(), name) => capability?,
+                        capability => capability.map(|_| Capability::Types)?,
                     };
                     imports.push(Import { name: name.to_owned(), capability });
                 }
@@ -229,6 +245,9 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
         && !imports_unasked
     {
         return Err(refused);
+    }
+    for import in imports.iter_mut().filter(|import| given_up.contains(&import.capability)) {
+        import.capability = Capability::Unused;
     }
     let mut inspection = Inspection {
         hash: ContentHash::of(bytes),
@@ -267,6 +286,20 @@ fn kind(exports: &[Export]) -> Kind {
 
 fn corrupt(error: &wasmparser::BinaryReaderError) -> LoadError {
     LoadError::Corrupt { offset: error.offset(), message: told(error.message()) }
+}
+
+/// Whether an import is more than types that another interface needs.
+fn has_abilities(types: TypesRef<'_>, import: &str) -> bool {
+    let is_type = |item: &ComponentItem| {
+        let ComponentEntityType::Type { referenced, .. } = item.ty else { return false };
+        !matches!(referenced, ComponentAnyTypeId::Resource(_))
+    };
+    match types.component_item_for_import(import).map(|item| item.ty) {
+        Some(ComponentEntityType::Instance(id)) => {
+            types.get(id).is_none_or(|found| !found.exports.values().all(is_type))
+        }
+        _ => true,
+    }
 }
 
 fn names_of_functions(types: TypesRef<'_>, export: &str, max: usize) -> Vec<String> {

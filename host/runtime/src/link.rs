@@ -12,27 +12,15 @@ use capabilities::random::HasRandom;
 use capabilities::workspace::HasWorkspace;
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, HasData, Linker, ResourceTable, ResourceType};
+use wasmtime::component::{HasData, Linker, ResourceTable, ResourceType};
 use wasmtime_wasi::cli::WasiCli;
 use wasmtime_wasi::clocks::WasiClocks;
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 
 use crate::code::script;
 use crate::inspect::Capability;
+use crate::load::Component;
 use crate::state::CallState;
-
-/// The error of a call to a socket.
-const NO_SOCKETS: &str = "sockets are never given to a component: make requests through `wasi:http`";
-
-/// The resources of `wasi:sockets` 0.2.
-const SOCKET_RESOURCES: [&str; 6] = [
-    "network",
-    "tcp-socket",
-    "udp-socket",
-    "incoming-datagram-stream",
-    "outgoing-datagram-stream",
-    "resolve-address-stream",
-];
 
 struct HasTable;
 
@@ -87,34 +75,49 @@ pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wa
                 cli::terminal_stdout::add_to_linker::<S, WasiCli>(l, S::cli)?;
                 cli::terminal_stderr::add_to_linker::<S, WasiCli>(l, S::cli)?;
             }
-            // Types have no functions to link, and sockets are never granted.
-            Capability::Types | Capability::Sockets => (),
+            // Types have no functions to link.
+            Capability::Types | Capability::Unused => (),
         }
     }
     Ok(linker)
 }
 
-/// Defines the sockets that a component imports so that a call to one ends it. Only the socket types are defined: the
-/// types that sockets share with `wasi:io` are linked already.
-pub(crate) fn refuse_sockets(linker: &mut Linker<CallState>, component: &Component) -> wasmtime::Result<()> {
-    let engine = component.engine();
-    for (interface, item) in component.component_type().imports(engine) {
+/// Defines the interfaces that a component imports without being granted them ([`Capability::Unused`]) so that a call to one ends it.
+pub(crate) fn refuse_unused(linker: &mut Linker<CallState>, component: &Component) -> wasmtime::Result<()> {
+    let unused: BTreeSet<&str> = component.inspection().unused().collect();
+    let engine = component.compiled.engine();
+    // Types that an interface takes from an earlier one belong to that one.
+    let mut earlier = Vec::new();
+    for (interface, item) in component.compiled.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(instance) = item.ty else { continue };
-        if !interface.starts_with("wasi:sockets/") {
-            continue;
-        }
-        let mut linker = linker.instance(interface)?;
         for (name, item) in instance.exports(engine) {
             match item.ty {
-                ComponentItem::ComponentFunc(_) => {
-                    linker.func_new(name, |_, _, _, _| Err(wasmtime::Error::msg(NO_SOCKETS)))?;
+                ComponentItem::ComponentFunc(_) if unused.contains(interface) => {
+                    let why = refusal(interface, name);
+                    let mut linker = linker.instance(interface)?;
+                    linker.func_new(name, move |_, _, _, _| Err(wasmtime::Error::msg(why.clone())))?;
                 }
-                ComponentItem::Resource(_) if SOCKET_RESOURCES.contains(&name) => {
-                    linker.resource(name, ResourceType::host::<()>(), |_, _| Ok(()))?;
+                ComponentItem::Resource(resource) if !earlier.contains(&resource) => {
+                    earlier.push(resource);
+                    if unused.contains(interface) {
+                        linker.instance(interface)?.resource(name, ResourceType::host::<()>(), |_, _| Ok(()))?;
+                    }
                 }
                 _ => (),
             }
         }
     }
     Ok(())
+}
+
+/// The error of a call to an interface that is not granted.
+fn refusal(interface: &str, function: &str) -> String {
+    if interface.starts_with("wasi:sockets/") {
+        return "sockets are never given to a component: make requests through `wasi:http`".to_owned();
+    }
+    let package = interface.split_once('/').map_or(interface, |(package, _)| package);
+    format!(
+        "the component gave up `{interface}`, and called its `{function}`: import what it uses of `{package}` in `wit/project.wit`, and \
+         build again"
+    )
 }

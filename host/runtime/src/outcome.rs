@@ -65,6 +65,8 @@ impl<T, E> Outcome<T, E> {
 pub struct Trap {
     /// The cause, in the engine's words.
     pub message: String,
+    /// Whether an instruction of the guest ended it, as a panic does, and not its use of the host.
+    pub is_panic: bool,
 }
 
 /// Resources that a call used.
@@ -138,14 +140,14 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_byt
         return Outcome::Exceeded(*exceeded);
     }
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return Outcome::Trapped(Trap { message: format!("the guest exited with status {}", exit.0) });
+        return Outcome::Trapped(Trap { message: format!("the guest exited with status {}", exit.0), is_panic: false });
     }
     let exceeded = |limit, value| Outcome::Exceeded(LimitExceeded { limit, value });
     if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
         return match trap {
             wasmtime::Trap::OutOfFuel => exceeded(Limit::Fuel, limits.fuel),
             wasmtime::Trap::StackOverflow => exceeded(Limit::StackBytes, stack_bytes as u64),
-            other => Outcome::Trapped(Trap { message: other.to_string() }),
+            other => Outcome::Trapped(Trap { message: other.to_string(), is_panic: true }),
         };
     }
     if error.is::<wasmtime::PoolConcurrencyLimitError>() {
@@ -170,7 +172,7 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_byt
     }
     // Every other error stems from the guest's own bad data (a pointer out of bounds, a string that is not UTF-8): a
     // host fault is returned by the code that meets one, never guessed from an error text.
-    Outcome::Trapped(Trap { message: text })
+    Outcome::Trapped(Trap { message: text, is_panic: false })
 }
 
 fn root_message(error: &wasmtime::Error) -> String {

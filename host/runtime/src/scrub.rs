@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn nothing_of_a_call_shows_a_secret() {
         check(Outcome::Returned(words()));
-        check(Outcome::Trapped(Trap { message: words() }));
+        check(Outcome::Trapped(Trap { message: words(), is_panic: false }));
         check(Outcome::HostFault(words()));
         check(Outcome::Cancelled);
         for error in [

@@ -140,9 +140,7 @@ impl ToolComponent {
         // name.
         capabilities.insert(Capability::Streams);
         let mut linker = link::linker(component.compiled.engine(), &capabilities).map_err(not_linked)?;
-        if capabilities.contains(&Capability::Sockets) {
-            link::refuse_sockets(&mut linker, &component.compiled).map_err(not_linked)?;
-        }
+        link::refuse_unused(&mut linker, component).map_err(not_linked)?;
         let pre = linker.instantiate_pre(&component.compiled).map_err(not_linked)?;
         let world = match inspection.kind {
             Kind::Tool | Kind::Skill => {

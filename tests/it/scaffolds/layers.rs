@@ -63,6 +63,7 @@ tool({ name: "say", description: "Logs." }, () => {
 
 const PYTHON: &str = r#"
 import logging
+from datetime import datetime
 
 import motor
 from componentize_py_types import Err
@@ -115,6 +116,11 @@ def say():
     logging.info("a line with %s", "values")
     logging.getLogger("other").error("broken")
     return f"{motor.exists('example_key')}"
+
+
+@motor.tool
+def year():
+    return datetime.now().year
 
 
 @motor.tool
@@ -223,6 +229,12 @@ pub(super) fn check(world: &World, project: &Path, language: &str, site: &Site) 
             );
         }
         assert_eq!(call("fail", json!({ "how": "7" })).succeeded().stdout.trim(), "7");
+        // CPython imports the clock all the same. The world does not, until its comment is taken off.
+        let refused = call("year", json!({}));
+        assert!(refused.stderr.contains("import what it uses of `wasi:clocks` in `wit/project.wit`"), "{refused:?}");
+        javascript::take(&project.join("wit/project.wit"), &["wasi:clocks"]);
+        motor(&world.motor, &["build", "greeter"]);
+        assert!(call("year", json!({})).succeeded().stdout.starts_with("20"));
     }
     let lines = match language {
         "python" => ["half of it", "info: a line with values", "error: broken", ""],

@@ -217,7 +217,7 @@ mod tests {
         for (outcome, expected) in [
             (Outcome::Returned(Vec::new()), Ok("signals")),
             (Outcome::Refused("no".to_owned()), Ok("threw")),
-            (Outcome::Trapped(Trap { message: "unreachable".to_owned() }), Ok("threw")),
+            (Outcome::Trapped(Trap { message: "unreachable".to_owned(), is_panic: true }), Ok("threw")),
             (exceeded(Limit::Fuel), Ok("over_budget")),
             (exceeded(Limit::MemoryBytes), Ok("over_budget")),
             (exceeded(Limit::DeadlineMs), Ok("timed_out")),

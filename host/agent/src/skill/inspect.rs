@@ -45,7 +45,7 @@ pub(crate) fn inspector(
         match Handle::current().block_on(cancel.run_until_cancelled(runtime.inspect(bytes, ComponentOrigin::Untrusted)))
         {
             Some(Ok(found)) => ComponentFact {
-                capabilities: found.capabilities().into_iter().filter_map(word).collect(),
+                capabilities: found.abilities().map(|ability| ability.as_str().to_owned()).collect(),
                 imports: found.imports.iter().map(|import| import.name.clone()).collect(),
                 ..nothing
             },
@@ -67,21 +67,4 @@ pub(crate) fn inspector(
 /// A tool, for a review.
 pub(crate) fn tool(tool: &runtime::ToolDescription) -> ToolFact {
     ToolFact { name: tool.name.clone(), description: tool.description.clone(), parameters: tool.parameters.clone() }
-}
-
-/// The stable word of a capability; `None` if it has no power of its own.
-fn word(capability: runtime::inspect::Capability) -> Option<String> {
-    use runtime::inspect::Capability as C;
-    let word = match capability {
-        C::CommandLine => "command_line",
-        C::Clock => "clock",
-        C::Random => "random",
-        C::Workspace => "workspace",
-        C::Network => "network",
-        C::Credentials => "credentials",
-        C::Scripts => "scripts",
-        C::Log => "log",
-        C::Streams | C::Types | C::Sockets => return None,
-    };
-    Some(word.to_owned())
 }

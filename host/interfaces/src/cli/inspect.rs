@@ -8,6 +8,7 @@ use agent::components::{ComponentReport, Workbench, is_bundled};
 use base::Refusal;
 use clap::Args;
 use runtime::ToolDescription;
+use runtime::inspect::Capability;
 
 use super::Done;
 use super::context::{Context, compile_worker};
@@ -101,7 +102,8 @@ fn render(report: &ComponentReport, columns: usize, palette: Palette) -> String 
     if !report.imports.is_empty() {
         heading(&mut page, "imports");
         for import in &report.imports {
-            writeln!(page, "  {}", text::brief(&import.name, columns.saturating_sub(2))).ok();
+            let unused = if import.capability == Capability::Unused { " (never granted)" } else { "" };
+            writeln!(page, "  {}{unused}", text::brief(&import.name, columns.saturating_sub(2 + unused.len()))).ok();
         }
     }
     heading(&mut page, "exports");

@@ -64,7 +64,7 @@ impl CodeSandbox {
         capabilities.insert(Capability::Streams);
         let refused = |error: wasmtime::Error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) };
         let mut linker = link::linker(component.compiled.engine(), &capabilities).map_err(refused)?;
-        link::refuse_sockets(&mut linker, &component.compiled).map_err(refused)?;
+        link::refuse_unused(&mut linker, component).map_err(refused)?;
         let engine = Engine::Connected(Arc::new(linked(component, &linker)?));
         Ok(Self { runtime: runtime.clone(), component: component.clone(), engine, language: Language::default() })
     }

@@ -36,8 +36,9 @@ pub enum Capability {
     Log,
     /// Shared types only, without any ability.
     Types,
-    /// No ability: sockets are never granted. Only a component whose toolchain imports them unasked has this.
-    Sockets,
+    /// No ability: the toolchain imports it unasked, and a call to it ends the component. Sockets in Python, which are never granted,
+    /// and the capabilities that the component gives up.
+    Unused,
 }
 
 impl Capability {
@@ -55,8 +56,14 @@ impl Capability {
             Self::Scripts => "scripts",
             Self::Log => "log",
             Self::Types => "types",
-            Self::Sockets => "sockets",
+            Self::Unused => "unused",
         }
+    }
+
+    /// Whether it lets the component do anything.
+    #[must_use]
+    pub fn is_ability(self) -> bool {
+        !matches!(self, Self::Streams | Self::Types | Self::Unused)
     }
 
     /// Whether it reaches beyond the call itself: with none of these a component only computes.
@@ -79,7 +86,7 @@ impl Capability {
             Self::Scripts => "scripts (run by the host for the shell of a run, with what that run was granted)",
             Self::Log => "log and progress",
             Self::Types => "shared types",
-            Self::Sockets => "no sockets: Python's library imports them, and a call to one ends the tool",
+            Self::Unused => "imports of the toolchain that are not granted: a call to one ends the tool",
         }
     }
 }

@@ -2,9 +2,17 @@
 //!
 //! Nothing here grants anything: a component that fakes a trace gets the same rights as every other one, or fewer.
 
+use std::collections::BTreeSet;
+
 use wasmparser::ComponentAlias;
 use wasmparser::component_types::ComponentFuncTypeId;
 use wasmparser::types::TypesRef;
+
+use super::Capability;
+
+/// The custom section in which `motor build` gives up capabilities: their names as in JSON, each on a line. A toolchain
+/// imports whole interfaces for its library, and the author's world asks for fewer.
+pub(super) const GIVEN_UP: &str = "unused-capabilities";
 
 /// Prefix of the names by which componentize-py links its interpreter. It writes no `producers` entry.
 const PYTHON: &str = "libcomponentize_py_runtime.so:";
@@ -15,6 +23,12 @@ const SETUP: [(&str, &str, &[&str]); 2] = [
     ("exports", "init", &["app-name", "symbols", "stub-wasi"]),
     ("", "init", &["shim", "script", "entry-path", "disable-gc"]),
 ];
+
+/// The capabilities that a section of the name [`GIVEN_UP`] lists. Other words in it are ignored.
+pub(super) fn given_up(section: &[u8]) -> BTreeSet<Capability> {
+    let words = section.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    words.filter_map(|word| serde_json::from_value(word.into()).ok()).collect()
+}
 
 /// Whether an alias comes from componentize-py's linking, whose C library imports `wasi:sockets` in every component.
 pub(super) fn is_python(alias: &ComponentAlias<'_>) -> bool {
