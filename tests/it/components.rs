@@ -294,14 +294,50 @@ fn sockets_are_refused_before_anything_runs() {
     assert!(error.to_string().contains("std::net"), "{error}");
 }
 
+/// The component with a section that gives these capabilities up.
+fn giving_up(mut component: Vec<u8>, words: &str) -> Vec<u8> {
+    let section = [&[19], b"unused-capabilities".as_slice(), words.as_bytes()].concat();
+    component.extend([&[0, u8::try_from(section.len()).unwrap()], section.as_slice()].concat());
+    component
+}
+
+/// Each of them is linked to an error, which has to be bounded in number and size.
+#[test]
+fn a_component_that_gives_up_thousands_of_functions_is_not_linked() {
+    for (count, is_linked) in [(1_000, true), (100_000, false)] {
+        let functions: String = (0..count).map(|number| format!("(export \"f{number}\" (func)) ")).collect();
+        let text = format!(
+            r#"(component (import "wasi:clocks/{}@0.2.0" (instance $i {functions}))
+                (core func $f (canon lower (func $i "f7")))
+                (core module $m (import "" "f" (func)) (func (export "g") call 0))
+                (core instance $c (instantiate $m (with "" (instance (export "f" (func $f))))))
+                (func (export "g") (canon lift (core func $c "g"))))"#,
+            "a".repeat(50_000)
+        );
+        let bytes = giving_up(wat::parse_str(&text).unwrap(), "clock");
+        let component = tests::block_on(Component::load(runtime(), &bytes, ComponentOrigin::Untrusted)).unwrap();
+        let linked = ToolComponent::link(runtime(), &component);
+        let linked = match linked {
+            Ok(linked) => linked,
+            Err(error) => {
+                assert!(!is_linked && error.to_string().contains("more than 2000"), "{count}: {error}");
+                continue;
+            }
+        };
+        assert!(is_linked, "{count}");
+        let workspace = tempfile::tempdir().unwrap();
+        let (finished, _) = call_with(&linked, "g", "{}", workspace.path(), quick(), CancellationToken::new());
+        let Outcome::Trapped(trap) = finished.outcome else { panic!("{:?}", finished.outcome) };
+        assert!(trap.message.contains("called its `f7`") && trap.message.len() < 1_000, "{}", trap.message.len());
+    }
+}
+
 #[test]
 fn a_capability_that_a_component_gives_up_is_not_granted() {
     let bytes = tests::hostile_guest("benign");
     // A name that is unknown, and one of a capability that it does not import, change nothing.
     for (words, gives_up) in [("workspace", true), ("clock\nworkspace", true), ("work\n\nnetwork\n", false)] {
-        let mut bytes = bytes.clone();
-        let section = [&[19], b"unused-capabilities".as_slice(), words.as_bytes()].concat();
-        bytes.extend([&[0, u8::try_from(section.len()).unwrap()], section.as_slice()].concat());
+        let bytes = giving_up(bytes.clone(), words);
         let component = tests::block_on(Component::load(runtime(), &bytes, ComponentOrigin::Untrusted)).unwrap();
         let found = component.inspection().capabilities();
         assert_eq!(

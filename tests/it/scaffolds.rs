@@ -325,6 +325,9 @@ fn check(row: &Row) -> Result<(), String> {
     if ["js", "ts"].contains(language) {
         javascript::check(&world, &project, language);
     }
+    if *language == "python" {
+        layers::without_files(&world, &project);
+    }
     example(row, row.example, &mut world, &project, &site);
     if *language == "ts" {
         javascript::check_types(&world.motor, &project);

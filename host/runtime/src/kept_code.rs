@@ -5,13 +5,14 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{fs, io};
 
 use base::ContentHash;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 use wasmtime::Engine;
 
@@ -30,9 +31,13 @@ impl KeptCode {
         Self { directory: cache.join("compiled"), name: name(engine, component) }
     }
 
-    /// The file, if there is one. It counts as used now.
+    /// The file, if there is one in a directory that only its owner can write to. It counts as used now.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         let path = self.directory.join(&self.name);
+        let directory = fs::metadata(&self.directory).ok()?;
+        if directory.uid() != geteuid().as_raw() || directory.mode() & 0o022 != 0 {
+            return None;
+        }
         let file = fs::File::open(&path).ok()?;
         let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
         futimens(file, &Timestamps { last_access: at(UTIME_NOW), last_modification: at(UTIME_OMIT) }).ok();

@@ -1,7 +1,9 @@
 //! Linking: an interface exists for a component only if it imports it and the call grants it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use base::text::Foreign;
 use bindings::{credentials, log, outbound, progress};
 use capabilities::credentials::HasCredentials;
 use capabilities::http;
@@ -21,6 +23,11 @@ use crate::code::script;
 use crate::inspect::Capability;
 use crate::load::Component;
 use crate::state::CallState;
+
+/// The functions and types of a component's imports together, if it is not granted all of them: linking takes the square of that.
+const MAX_ITEMS: usize = 2_000;
+/// Characters of a component's own names that an error shows.
+const MAX_SHOWN_NAME: usize = 120;
 
 struct HasTable;
 
@@ -85,21 +92,30 @@ pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wa
 /// Defines the interfaces that a component imports without being granted them ([`Capability::Unused`]) so that a call to one ends it.
 pub(crate) fn refuse_unused(linker: &mut Linker<CallState>, component: &Component) -> wasmtime::Result<()> {
     let unused: BTreeSet<&str> = component.inspection().unused().collect();
+    if unused.is_empty() {
+        return Ok(());
+    }
     let engine = component.compiled.engine();
     // Types that an interface takes from an earlier one belong to that one.
-    let mut earlier = Vec::new();
+    let (mut earlier, mut items) = (Vec::new(), 0_usize);
     for (interface, item) in component.compiled.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(instance) = item.ty else { continue };
+        items = items.saturating_add(instance.exports(engine).len());
+        if items > MAX_ITEMS {
+            return Err(wasmtime::Error::msg(format!("it imports more than {MAX_ITEMS} functions and types")));
+        }
+        let is_unused = unused.contains(interface);
+        let interface_name: Arc<str> = shown(interface).into();
         for (name, item) in instance.exports(engine) {
             match item.ty {
-                ComponentItem::ComponentFunc(_) if unused.contains(interface) => {
-                    let why = refusal(interface, name);
+                ComponentItem::ComponentFunc(_) if is_unused => {
+                    let (interface_name, function) = (interface_name.clone(), shown(name));
                     let mut linker = linker.instance(interface)?;
-                    linker.func_new(name, move |_, _, _, _| Err(wasmtime::Error::msg(why.clone())))?;
+                    linker.func_new(name, move |_, _, _, _| Err(refusal(&interface_name, &function)))?;
                 }
                 ComponentItem::Resource(resource) if !earlier.contains(&resource) => {
                     earlier.push(resource);
-                    if unused.contains(interface) {
+                    if is_unused {
                         linker.instance(interface)?.resource(name, ResourceType::host::<()>(), |_, _| Ok(()))?;
                     }
                 }
@@ -110,14 +126,19 @@ pub(crate) fn refuse_unused(linker: &mut Linker<CallState>, component: &Componen
     Ok(())
 }
 
+/// A name of a component, cut: its author may make it arbitrarily long.
+fn shown(name: &str) -> String {
+    Foreign(name).escaped(MAX_SHOWN_NAME)
+}
+
 /// The error of a call to an interface that is not granted.
-fn refusal(interface: &str, function: &str) -> String {
+fn refusal(interface: &str, function: &str) -> wasmtime::Error {
     if interface.starts_with("wasi:sockets/") {
-        return "sockets are never given to a component: make requests through `wasi:http`".to_owned();
+        return wasmtime::Error::msg("sockets are never given to a component: make requests through `wasi:http`");
     }
     let package = interface.split_once('/').map_or(interface, |(package, _)| package);
-    format!(
+    wasmtime::Error::msg(format!(
         "the component gave up `{interface}`, and called its `{function}`: import what it uses of `{package}` in `wit/project.wit`, and \
          build again"
-    )
+    ))
 }

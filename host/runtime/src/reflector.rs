@@ -18,7 +18,7 @@ use wasmtime::component::Linker;
 
 use crate::call;
 use crate::engine::Runtime;
-use crate::inspect::{Inspection, Kind};
+use crate::inspect::{Capability, Import, Inspection, Kind};
 use crate::limits::Limits;
 use crate::load::Component;
 use crate::load_error::{LoadError, told};
@@ -143,7 +143,8 @@ impl ReflectorComponent {
         if inspection.kind != Kind::Reflector {
             return Err(LoadError::MissingExport { wanted: "motor:host/reflection".into() });
         }
-        match inspection.imports.iter().find(|import| !import.name.starts_with(LOG)) {
+        let is_log = |import: &Import| import.name.starts_with(LOG) && import.capability != Capability::Unused;
+        match inspection.imports.iter().find(|import| !is_log(import)) {
             Some(import) => Err(LoadError::ForbiddenImport {
                 import: told(&import.name),
                 why: "a reflector imports nothing but `motor:host/log`; build it without WASI".into(),

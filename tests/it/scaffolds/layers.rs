@@ -193,6 +193,30 @@ pub(crate) fn computes(how: &str, name: &str, expect: &Value) -> Value {
     })
 }
 
+/// Python's own looks for the time and for lines of sources, in a component that can use neither clock nor files.
+pub(super) fn without_files(world: &World, project: &Path) {
+    let path = project.join("src/app.py");
+    let scaffold = fs::read_to_string(&path).unwrap();
+    let more = r#"
+
+@motor.tool
+def explain():
+    try:
+        [][1]
+    except IndexError:
+        logging.exception("caught")
+        warnings.warn("careful")
+        return traceback.format_exc().splitlines()[-1]
+"#;
+    fs::write(&path, format!("import logging, traceback, warnings\n{scaffold}{more}")).unwrap();
+    motor(&world.motor, &["build", "greeter"]);
+    let component = project.join("build/greeter.wasm");
+    let said = world.motor.run(&["call", component.to_str().unwrap(), "explain", "{}"]).succeeded();
+    assert_eq!(said.stdout.trim(), "IndexError: list index out of range", "{said:?}");
+    assert!(said.stderr.contains("error: caught"), "{said:?}");
+    fs::write(path, scaffold).unwrap();
+}
+
 /// Checks the layer of JavaScript or of Python in the project of its worked example.
 pub(super) fn check(world: &World, project: &Path, language: &str, site: &Site) {
     javascript::take(&project.join("wit/project.wit"), &["credentials"]);

@@ -90,7 +90,7 @@ fn render(report: &ComponentReport, columns: usize, palette: Palette) -> String 
     }
     heading(&mut page, "can use");
     if report.capabilities.is_empty() {
-        writeln!(page, "  nothing: it imports nothing that has any power").ok();
+        writeln!(page, "  nothing: it is granted nothing that has any power").ok();
     }
     for capability in &report.capabilities {
         writeln!(page, "  {capability}").ok();

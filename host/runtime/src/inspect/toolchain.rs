@@ -24,10 +24,11 @@ const SETUP: [(&str, &str, &[&str]); 2] = [
     ("", "init", &["shim", "script", "entry-path", "disable-gc"]),
 ];
 
-/// The capabilities that a section of the name [`GIVEN_UP`] lists. Other words in it are ignored.
+/// The abilities that a section of the name [`GIVEN_UP`] lists. Other words in it are ignored.
 pub(super) fn given_up(section: &[u8]) -> BTreeSet<Capability> {
     let words = section.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-    words.filter_map(|word| serde_json::from_value(word.into()).ok()).collect()
+    let capabilities = words.filter_map(|word| serde_json::from_value(word.into()).ok());
+    capabilities.filter(|capability: &Capability| capability.is_ability()).collect()
 }
 
 /// Whether an alias comes from componentize-py's linking, whose C library imports `wasi:sockets` in every component.

@@ -9,6 +9,7 @@ use agent::components::{ComponentReport, Workbench};
 use authoring::{Case, Project, case, cases, fingerprint};
 use base::{Refusal, RefusalCode};
 use clap::Args;
+use runtime::inspect::Capability;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -161,8 +162,10 @@ async fn round(
     done
 }
 
+/// The imports that it is granted.
 fn names(report: &ComponentReport) -> BTreeSet<String> {
-    report.imports.iter().map(|import| import.name.clone()).collect()
+    let granted = report.imports.iter().filter(|import| import.capability != Capability::Unused);
+    granted.map(|import| import.name.clone()).collect()
 }
 
 /// A line for each import that was gained or lost.
