@@ -304,7 +304,7 @@ fn giving_up(mut component: Vec<u8>, words: &str) -> Vec<u8> {
 /// Each of them is linked to an error, which has to be bounded in number and size.
 #[test]
 fn a_component_that_gives_up_thousands_of_functions_is_not_linked() {
-    for (count, is_linked) in [(1_000, true), (100_000, false)] {
+    for (count, is_linked) in [(1_000, true), (3_000, false)] {
         let functions: String = (0..count).map(|number| format!("(export \"f{number}\" (func)) ")).collect();
         let text = format!(
             r#"(component (import "wasi:clocks/{}@0.2.0" (instance $i {functions}))
@@ -312,7 +312,7 @@ fn a_component_that_gives_up_thousands_of_functions_is_not_linked() {
                 (core module $m (import "" "f" (func)) (func (export "g") call 0))
                 (core instance $c (instantiate $m (with "" (instance (export "f" (func $f))))))
                 (func (export "g") (canon lift (core func $c "g"))))"#,
-            "a".repeat(50_000)
+            "a".repeat(1_000)
         );
         let bytes = giving_up(wat::parse_str(&text).unwrap(), "clock");
         let component = tests::block_on(Component::load(runtime(), &bytes, ComponentOrigin::Untrusted)).unwrap();
