@@ -52,7 +52,7 @@ fn execute_says_what_went_wrong_and_fails() {
 fn inspect_tells_what_a_component_offers_and_could_do() {
     let motor = Motor::new();
     let code = motor.stdout(&["inspect", "code-js"]);
-    assert!(code.contains("nothing: it imports nothing that has any power"), "{code}");
+    assert!(code.contains("nothing: it is granted nothing that has any power"), "{code}");
     assert!(code.contains("exports\n  motor:host/interpreter"), "{code}");
     let files = motor.json(&["inspect", "files"]);
     let names: Vec<_> = files["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
