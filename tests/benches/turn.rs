@@ -1,7 +1,8 @@
 //! A turn of cognition: from a message that is accepted to the durable end of its turn, with a model that answers at once. Alone,
-//! and while a reflector of the same agent loops until its limit ends it.
+//! and while a reflector of the same agent loops until its limit ends it. The host's own part is the turn without the time that the same
+//! request, with the whole conversation in it, takes from a client without a host.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent::config::LoadedConfig;
@@ -10,7 +11,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use base::{AgentName, Random, SystemClock};
 use cognition::{ChatEventBody, ConversationKey, NewMessage, Sender};
 use ledger::{ChannelName, PeerId};
-use serde_json::json;
+use serde_json::Value;
 use tests::binary::Motor;
 use tests::model_server::{ModelServer, Turn};
 
@@ -25,14 +26,19 @@ const TURNS_OF_ROUND: usize = 10;
 const LOOP: &str = "attack:spin";
 /// The most that a turn may take beside a cycle, in turns alone.
 const MAX_SLOWDOWN: f64 = 1.25;
-/// How long the cycle may take to begin looping, before its turns are counted.
-const BEGINNING: Duration = Duration::from_millis(100);
+/// How long the cycle may take to begin looping, before its turns are counted: much less than it loops.
+const BEGINNING: Duration = Duration::from_millis(5);
 
 pub fn run() -> Result<()> {
     println!("\na turn of cognition");
     let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let model =
-        executor.block_on(ModelServer::deciding(Box::new(|_| Turn { text: "noted".into(), ..Turn::default() })));
+    let asked = Arc::new(Mutex::new(String::new()));
+    let latest = asked.clone();
+    let reply = move |body: &Value| {
+        *latest.lock().expect("no panic holds it") = body.to_string();
+        Turn { text: "noted".into(), ..Turn::default() }
+    };
+    let model = executor.block_on(ModelServer::deciding(Box::new(reply)));
     let url = model.base_url();
     let motor = Motor::bare().env("MOTOR_KEYRING", "off").unattended();
     let reflectors = motor.home().join("reflectors");
@@ -43,10 +49,10 @@ pub fn run() -> Result<()> {
     );
     ensure!(motor.run_as_owner(&["cortex", "reflector", "approve", "looping"], "").code == Some(0));
     motor.stdout(&["ledger", "note", "spinner", LOOP]);
-    executor.block_on(measure(Home::at(motor.home().to_owned()), &url))
+    executor.block_on(measure(Home::at(motor.home().to_owned()), &url, asked))
 }
 
-async fn measure(home: Home, url: &str) -> Result<()> {
+async fn measure(home: Home, url: &str, asked: Arc<Mutex<String>>) -> Result<()> {
     let variables = [("LLM_DEFAULT_MODEL", "openai/test"), ("OPENAI_API_KEY", "sk-bench"), ("OPENAI_BASE_URL", url)];
     let env = agent::env::of_list(&variables);
     let host = Host::open(HostOptions {
@@ -59,7 +65,7 @@ async fn measure(home: Home, url: &str) -> Result<()> {
         random: Arc::new(Random::from_system()),
     })
     .await?;
-    let mut talk = Talk { host, client: reqwest::Client::new(), url: url.to_owned(), seen: None };
+    let mut talk = Talk { host, client: reqwest::Client::new(), url: url.to_owned(), asked, seen: None };
     talk.turn().await?;
     let (mut turns, mut replies) = (Times::default(), Times::default());
     for _ in 0..TURNS {
@@ -68,7 +74,7 @@ async fn measure(home: Home, url: &str) -> Result<()> {
     }
     line("message to the end of its turn, p50", turns.p50(), "ms", None);
     line("  p99", turns.p99(), "ms", None);
-    line("  of it a request to that model, p50", replies.p50(), "ms", None);
+    line("  of it the same request to that model, p50", replies.p50(), "ms", None);
     line("  the host's own part, p50", turns.p50() - replies.p50(), "ms", Some(Aim::AtMost(2.0)));
     beside_a_cycle(&mut talk).await?;
     talk.host.shutdown().await;
@@ -101,6 +107,7 @@ async fn beside_a_cycle(talk: &mut Talk) -> Result<()> {
         ensure!(record.to_string().contains("reflector_limit"), "the reflector did not loop: {record}");
         cycles.add(took);
     }
+    ensure!(beside.count() >= ROUNDS, "only {} turns were beside a cycle", beside.count());
     line("turns beside a reflector that loops, counted", beside.count() as f64, "", None);
     line("  how long a cycle looped, p50", cycles.p50(), "ms", None);
     line("  a turn alone, p50", alone.p50(), "ms", None);
@@ -120,6 +127,8 @@ struct Talk {
     host: Host,
     client: reqwest::Client,
     url: String,
+    /// The latest request to the model.
+    asked: Arc<Mutex<String>>,
     seen: Option<u64>,
 }
 
@@ -147,11 +156,12 @@ impl Talk {
         Ok(started.elapsed())
     }
 
-    /// A request to the same model, without a host.
+    /// The latest request once more, without a host.
     async fn bare_request(&self) -> Result<Duration> {
+        let body = self.asked.lock().expect("no panic holds it").clone();
         let started = Instant::now();
-        let body = json!({ "model": "test", "messages": [{ "role": "user", "content": "x" }], "stream": true });
-        let request = self.client.post(format!("{}/chat/completions", self.url)).json(&body);
+        let request = self.client.post(format!("{}/chat/completions", self.url)).body(body);
+        let request = request.header("content-type", "application/json");
         request.send().await?.error_for_status()?.bytes().await?;
         Ok(started.elapsed())
     }

@@ -23,6 +23,7 @@ use crate::record::{
     ConversationId, ConversationKey, EntryBody, Head, SIGNALS_KEY, deletion_key, forgotten_key, head_key,
     latest_channel_key, message_key, name_key, outbox_key, work_key,
 };
+use crate::turn::TriggerKind;
 use crate::{dispatch, worker};
 
 /// Bytes of a message.
@@ -217,8 +218,20 @@ impl Cognition {
             // Before the commit: the worker may see the message at once.
             conversation.consents.lock().insert(event, consent);
         }
-        let entry = EntryBody::Message { text: text.clone(), id };
-        let appended = conversation.append(held, vec![entry], batch, |head, event| head.pending.push(event)).await;
+        let mut entries = vec![EntryBody::Message { text: text.clone(), id }];
+        // A message that waits for none begins its turn in the same batch.
+        let begins = !held.head.has_work();
+        if begins {
+            let is_owner = key.peer.is_none();
+            let kind = if is_owner { TriggerKind::OwnerMessage } else { TriggerKind::PeerMessage };
+            entries.push(EntryBody::Began { trigger: event, kind });
+        }
+        let waits = |head: &mut Head, event| {
+            if !begins {
+                head.pending.push(event);
+            }
+        };
+        let appended = conversation.append(held, entries, batch, waits).await;
         let is_new_peer = match appended {
             Ok(Appended { held, is_new_peer, .. }) => {
                 drop(held);
