@@ -76,7 +76,8 @@ fn a_forgotten_peer_is_gone_and_that_it_was_is_recorded() {
     let mut asked = asked;
     assert!(asked.sees("[y/N]").contains("npub-7x9k"));
     asked.types("yes");
-    assert_eq!(asked.wait().succeeded().stdout, "forgotten: 2 interactions, 1 assessments\n");
+    let forgotten = "forgotten: 2 interactions, 1 assessments, 0 conversations, 0 memories, 0 beliefs\n";
+    assert_eq!(asked.wait().succeeded().stdout, forgotten);
     motor.refuses(&["ledger", "show", "npub-7x9k"], 1, "not_found");
     let notes = motor.json(&["ledger", "list", "--forgotten"]);
     assert_eq!((&notes[0]["interactions"], &notes[0]["assessments"]), (&json!(2), &json!(1)));
@@ -134,4 +135,8 @@ fn only_the_owner_writes_and_a_bound_token_sees_its_agent_alone() {
     }
     let (status, listed) = world.ask("GET", "/v1/ledger/peers?agent=other", &world.bound, &json!({}));
     assert_eq!((status, listed), (StatusCode::OK, json!([])));
+    let (status, deleted) = world.ask("DELETE", path, &world.owner, &json!({}));
+    assert_eq!(status, StatusCode::OK, "{deleted}");
+    let counts = ["interactions", "assessments", "conversations", "memories", "beliefs"].map(|name| &deleted[name]);
+    assert_eq!(counts, [&json!(1), &json!(1), &json!(0), &json!(0), &json!(0)], "{deleted}");
 }

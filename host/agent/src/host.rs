@@ -357,10 +357,10 @@ impl Host {
         self.runs.motor.take_up(id)
     }
 
-    /// Forgets a peer: its conversations, then everything about it in the ledger and in beliefs.
+    /// Forgets a peer: its conversations, the memories of which it is a source and its record in the ledger in one step, then its beliefs.
     ///
     /// # Errors
-    /// `not_found` if it has neither a conversation nor a record in the ledger, or if the store fails: then the same command goes on.
+    /// `not_found` if it has no conversation, no memory and no record in the ledger, or if the store fails: then the next host ends it.
     pub async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
         let (cognition, of, whom) = (self.cognition.clone(), agent.clone(), peer.clone());
         self.reflections.forget(agent, peer, async move { cognition.forget(&of, &whom).await }).await

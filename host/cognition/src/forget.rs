@@ -1,11 +1,14 @@
-//! Forgetting conversations: one at the owner's word or by `[retention]`, or all with a peer, together with its record in the ledger.
+//! Forgetting conversations: one at the owner's word or by `[retention]`, or all with a peer, together with the memories of its text and
+//! its record in the ledger.
 //!
-//! One batch deletes name, head and memories, and notes the forgetting. From then on nothing leads to the entries, so a crash cannot
-//! leave a conversation half forgotten; deleting them goes on at the next start. The note names no peer: it has a hash, with which
-//! the question whether a known conversation was forgotten can be answered, and the number that the next one goes on with.
+//! One batch deletes names, heads, outboxes and memories, and notes the forgetting. From then on nothing leads to the entries, so a crash
+//! cannot leave a conversation or a peer half forgotten; deleting them goes on at the next start. The note names no peer: it has a hash,
+//! with which the question whether a known conversation was forgotten can be answered, and the number that the next one goes on with.
+
+use std::sync::Arc;
 
 use base::{AgentName, ContentHash, Refusal, RefusalCode, Timestamp};
-use ledger::{ChannelName, ForgottenPeer, PeerId};
+use ledger::{ChannelName, DeletedWithPeer, ForgottenPeer, PeerId};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -19,6 +22,7 @@ use crate::record::{
     ConversationKey, Head, deletion_key, entries_prefix, forgotten_key, forgotten_prefix, head_key, latest_channel_key,
     messages_prefix, name_hash, name_key, notes_prefix, outbox_key, work_key,
 };
+use crate::sources::source_of_peer;
 
 /// Notes in one list.
 pub const MAX_LISTED_FORGOTTEN: usize = 1_000;
@@ -91,26 +95,16 @@ impl Cognition {
         .await
     }
 
-    /// Forgets a peer: the conversations of an agent with it on every channel, then its record in the ledger. A turn that is under way
-    /// in one of them stops. A later message of the peer begins both anew; no message falls between the two.
+    /// Forgets a peer in one step: the conversations of an agent with it on every channel, with the messages and replies that wait there,
+    /// the memories of which it is a source, and its record in the ledger. A turn that is under way in one of the conversations stops. A
+    /// later message of the peer begins anew; no message falls between.
     ///
     /// # Errors
-    /// `not_found` if the peer has neither a conversation nor a record; or if the store fails: the same call goes on.
+    /// `not_found` if the peer has no conversation, no memory and no record; or if the store fails: a failure after the first step leaves it
+    /// forgotten.
     pub async fn forget(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
         let (cognition, agent, peer) = (self.clone(), agent.clone(), peer.clone());
-        self.in_task(async move {
-            // No message makes a conversation anew before the ledger has forgotten the peer too.
-            let _one_at_a_time = cognition.inner.naming.lock().await;
-            let conversations = cognition.forget_all_with(&agent, &peer).await?;
-            let ledger = &cognition.inner.parts.ledger;
-            match ledger.forget(&agent, &peer).await {
-                Err(refusal) if refusal.code == RefusalCode::NotFound && conversations > 0 => {
-                    ledger.note_forgotten(&agent, &peer).await
-                }
-                forgotten => forgotten,
-            }
-        })
-        .await
+        self.in_task(async move { cognition.forget_peer(&agent, &peer).await }).await
     }
 
     /// In its own task: a client that goes away leaves neither a stale conversation in memory nor the rest to the next start.
@@ -121,20 +115,58 @@ impl Cognition {
         self.inner.tasks.spawn(forgetting).await.unwrap_or_else(|error| Err(broke_off(&error)))
     }
 
-    /// Deletes the conversations with a peer, and returns their number. The caller holds `naming`.
-    async fn forget_all_with(&self, agent: &AgentName, peer: &PeerId) -> Result<usize, Refusal> {
-        let mut forgotten = 0;
+    async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+        let (parts, memories) = (&self.inner.parts, &self.inner.memories);
+        // No message makes a conversation before the commit.
+        let naming = self.inner.naming.lock().await;
+        // In the order in which a turn takes them.
+        let writing = memories.hold().await;
+        let (mut batch, source) = (Batch::new(), source_of_peer(peer));
+        let remembered = memories.stage_deletion(&mut batch, agent, |memory| memory.sources.contains(&source))?;
+        let conversations = self.stage_all_with(&mut batch, agent, peer).await?;
+        let deleted = DeletedWithPeer {
+            conversations: u64::try_from(conversations.len()).unwrap_or(u64::MAX),
+            memories: remembered,
+        };
+        let staged = parts.ledger.stage_forgetting(&mut batch, agent, peer, deleted).await?;
+        let committed = parts.store.commit(batch).await;
+        if remembered > 0 {
+            memories.discard_index(agent);
+        }
+        committed?;
+        let mut ended = Vec::with_capacity(conversations.len());
+        for (conversation, held) in conversations {
+            end(&conversation, held);
+            ended.push(conversation);
+        }
+        drop((writing, naming));
+        let note = parts.ledger.finish_forgetting(staged).await?;
+        for conversation in ended {
+            self.purge(&conversation.id).await?;
+        }
+        Ok(note)
+    }
+
+    /// Puts the deletion of all conversations with a peer into the batch, and returns them. The caller holds `naming`.
+    async fn stage_all_with(
+        &self,
+        batch: &mut Batch,
+        agent: &AgentName,
+        peer: &PeerId,
+    ) -> Result<Vec<(Arc<Conversation>, Held)>, Refusal> {
+        let mut staged = Vec::new();
         // By name: reading all conversations would keep every message waiting.
         for channel in self.channels_of(agent)? {
             let key = ConversationKey { agent: agent.clone(), channel, peer: Some(peer.clone()) };
             let Some(conversation) = self.find(&key)? else { continue };
             let held = conversation.hold().await;
             if !held.is_forgotten {
-                self.delete(&conversation, held, ForgottenBy::Owner).await?;
-                forgotten += 1;
+                let note = self.note_of(&held.head, ForgottenBy::Owner, 0);
+                self.stage_deletion(batch, (conversation.id.as_str(), &held.head), &note)?;
+                staged.push((conversation, held));
             }
         }
-        Ok(forgotten)
+        Ok(staged)
     }
 
     /// The notes about forgotten conversations of an agent, the newest first, at most `limit` and at most [`MAX_LISTED_FORGOTTEN`].
@@ -198,52 +230,66 @@ impl Cognition {
     async fn delete(
         &self,
         conversation: &Conversation,
-        mut held: Held,
+        held: Held,
         by: ForgottenBy,
     ) -> Result<ForgottenConversation, Refusal> {
-        let (store, id, head) = (&self.inner.parts.store, &conversation.id, &held.head);
-        let (agent, channel) = (&head.key.agent, &head.key.channel);
-        let is_owner = head.key.peer.is_none();
+        let (head, known) = (&held.head, &self.inner.memories);
+        let (agent, channel) = (head.key.agent.clone(), head.key.channel.clone());
         let mut batch = Batch::new();
         // A note is kept beyond its conversation until the owner says otherwise.
         let memories = match by {
-            ForgottenBy::Owner if is_owner => self.inner.memories.stage_deletion(&mut batch, agent, channel)?,
+            ForgottenBy::Owner if head.key.peer.is_none() => {
+                known.stage_deletion(&mut batch, &agent, |memory| memory.channel == channel)?
+            }
             _ => 0,
         };
-        let note = ForgottenConversation {
+        let note = self.note_of(head, by, memories);
+        self.stage_deletion(&mut batch, (conversation.id.as_str(), head), &note)?;
+        let committed = self.inner.parts.store.commit(batch).await;
+        if memories > 0 {
+            known.discard_index(&agent);
+        }
+        committed?;
+        end(conversation, held);
+        self.purge(&conversation.id).await?;
+        Ok(note)
+    }
+
+    /// The note of a conversation that is about to be deleted, with so many memories.
+    fn note_of(&self, head: &Head, by: ForgottenBy, memories: u64) -> ForgottenConversation {
+        ForgottenConversation {
             at: self.inner.parts.clock.now(),
-            channel: channel.clone(),
-            is_owner,
+            channel: head.key.channel.clone(),
+            is_owner: head.key.peer.is_none(),
             conversation_hash: name_hash(&head.key),
             by,
             last_event: head.last(),
             bytes: head.extent.as_ref().map_or(0, |extent| extent.bytes),
             memories,
-        };
-        programs::stage_deletion(store, &mut batch, agent, &run_key_prefix(id))?;
-        if is_owner
-            && store.get::<ChannelName>(Table::Conversations, latest_channel_key(agent))?.as_ref() == Some(channel)
+        }
+    }
+
+    /// Puts the deletion of a conversation, the note of it and the mark of its entries into the batch. [`end`] follows the commit.
+    fn stage_deletion(
+        &self,
+        batch: &mut Batch,
+        (id, head): (&str, &Head),
+        note: &ForgottenConversation,
+    ) -> Result<(), Refusal> {
+        let (store, agent) = (&self.inner.parts.store, &head.key.agent);
+        programs::stage_deletion(store, batch, agent, &run_key_prefix(id))?;
+        if note.is_owner
+            && store.get::<ChannelName>(Table::Conversations, latest_channel_key(agent))?.as_ref()
+                == Some(&note.channel)
         {
             batch.delete(Table::Conversations, latest_channel_key(agent));
         }
         for key in [name_key(&head.key), head_key(id), work_key(id), outbox_key(id)] {
             batch.delete(Table::Conversations, key);
         }
-        batch.put(Table::Conversations, forgotten_key(&head.key), &note)?;
+        batch.put(Table::Conversations, forgotten_key(&head.key), note)?;
         batch.put(Table::Conversations, deletion_key(id), &true)?;
-        let committed = store.commit(batch).await;
-        if memories > 0 {
-            self.inner.memories.discard_index(agent);
-        }
-        committed?;
-        held.is_forgotten = true;
-        // No worker looks for an entry that is gone.
-        held.head.turn = None;
-        held.head.pending.clear();
-        drop(held);
-        conversation.end();
-        self.purge(id).await?;
-        Ok(note)
+        Ok(())
     }
 
     /// Deletes the entries of a forgotten conversation, and the mark last.
@@ -268,6 +314,16 @@ impl Cognition {
         batch.delete(Table::Conversations, deletion_key(id));
         store.commit(batch).await
     }
+}
+
+/// Ends a conversation in memory whose deletion was committed.
+fn end(conversation: &Conversation, mut held: Held) {
+    held.is_forgotten = true;
+    // No worker looks for an entry that is gone.
+    held.head.turn = None;
+    held.head.pending.clear();
+    drop(held);
+    conversation.end();
 }
 
 fn unknown(key: &ConversationKey) -> Refusal {

@@ -219,14 +219,19 @@ impl Memories {
         self.writing.clone().lock_owned().await
     }
 
-    /// Puts the deletion of the memories of a channel's conversation with the owner into the batch, and returns their number.
-    /// [`Memories::hold`] has to last until the batch is committed, and [`Memories::discard_index`] to follow.
+    /// Puts the deletion of the memories that fit into the batch, and returns their number. [`Memories::hold`] has to last until the batch
+    /// is committed, and [`Memories::discard_index`] to follow.
     ///
     /// # Errors
     /// If the store fails.
-    pub fn stage_deletion(&self, batch: &mut Batch, agent: &AgentName, channel: &ChannelName) -> Result<u64, Refusal> {
+    pub fn stage_deletion(
+        &self,
+        batch: &mut Batch,
+        agent: &AgentName,
+        fits: impl Fn(&Memory) -> bool,
+    ) -> Result<u64, Refusal> {
         let mut deleted = 0;
-        for memory in self.all(agent)?.into_iter().filter(|memory| memory.channel == *channel) {
+        for memory in self.all(agent)?.into_iter().filter(|memory| fits(memory)) {
             batch.delete(Table::Conversations, memory_key(agent, &memory.id));
             deleted += 1;
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use base::RunId;
 use base::text::cut;
+use ledger::PeerId;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Entry, EntryBody};
@@ -94,6 +95,11 @@ pub(crate) fn taints(source: &str) -> bool {
 /// The source of text of a run.
 pub(crate) fn source_of(run: &RunId) -> String {
     format!("run:{run}")
+}
+
+/// The source of text of a peer. The cortex names it likewise. It is shorter than the limit of names, so it is never cut.
+pub(crate) fn source_of_peer(peer: &PeerId) -> String {
+    format!("peer:{peer}")
 }
 
 #[cfg(test)]

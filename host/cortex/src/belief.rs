@@ -142,14 +142,14 @@ impl BeliefSet {
         self.0.drain(..surplus).map(|belief| belief.key).collect()
     }
 
-    /// Removes those about a peer, and those that name it; returns whether there were any.
-    pub fn forget(&mut self, peer: &PeerId) -> bool {
+    /// Removes those about a peer, and those that name it; returns how many there were.
+    pub fn forget(&mut self, peer: &PeerId) -> usize {
         let before = self.0.len();
         self.0.retain(|belief| {
             let texts = [&belief.key, &belief.value, &belief.rationale];
             belief.peer.as_ref() != Some(peer) && !texts.into_iter().any(|text| names(text, peer))
         });
-        self.0.len() != before
+        before.saturating_sub(self.0.len())
     }
 
     /// Those whose time is not over.
@@ -291,7 +291,7 @@ mod tests {
         }
         let about = BeliefClaim::new("four", "late", "r", Some(peer.clone())).unwrap();
         set.apply(about, at(0), 1).unwrap();
-        assert!(set.forget(&peer) && !set.forget(&peer));
+        assert_eq!((set.forget(&peer), set.forget(&peer)), (3, 0));
         assert_eq!(set.active(at(0), TTL).map(|belief| belief.key.as_str()).collect::<Vec<_>>(), ["two", "three"]);
     }
 

@@ -161,8 +161,11 @@ impl CommitmentSet {
         self.0.iter().any(|commitment| is_newly_overdue(commitment, now) || is_stale(commitment, now))
     }
 
-    pub fn forget(&mut self, peer: &PeerId) {
+    /// Removes those with a peer, and those that name it; returns how many there were.
+    pub fn forget(&mut self, peer: &PeerId) -> usize {
+        let before = self.0.len();
         self.0.retain(|known| known.peer != *peer && !names(&known.key, peer) && !names(&known.text, peer));
+        before.saturating_sub(self.0.len())
     }
 
     /// Open ones for a reflector.

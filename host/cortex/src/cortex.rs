@@ -175,18 +175,16 @@ impl Cortex {
     }
 
     /// Removes everything about a peer from beliefs, history and activity, after a cycle under way. For a peer that the ledger
-    /// forgot.
+    /// forgot. Returns the number of beliefs, commitments and directives that were removed.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn forget(&self, peer: &PeerId) -> Result<(), Refusal> {
+    pub async fn forget(&self, peer: &PeerId) -> Result<u64, Refusal> {
         let inner = &*self.inner;
         let _turn = inner.reflecting.lock().await;
         inner.activity.forget(peer);
         let mut state = inner.state.read().clone();
-        state.beliefs.forget(peer);
-        state.commitments.forget(peer);
-        state.directives.forget(peer);
+        let removed = [state.beliefs.forget(peer), state.commitments.forget(peer), state.directives.forget(peer)];
         state.unreflected.retain(|known| known != peer);
         state.drift = state.drift.filter(|drift| !names(&drift.finding, peer));
         state.summary = state.summary.filter(|summary| !names(summary, peer));
@@ -204,7 +202,7 @@ impl Cortex {
         }
         inner.store.commit(batch).await?;
         *inner.state.write() = state;
-        Ok(())
+        Ok(u64::try_from(removed.into_iter().sum::<usize>()).unwrap_or(u64::MAX))
     }
 }
 

@@ -110,9 +110,12 @@ impl DirectiveSet {
         self.0.len() != before
     }
 
-    pub fn forget(&mut self, peer: &PeerId) {
+    /// Removes those about a peer, and those that name it; returns how many there were.
+    pub fn forget(&mut self, peer: &PeerId) -> usize {
+        let before = self.0.len();
         self.0
             .retain(|known| known.peer.as_ref() != Some(peer) && !names(&known.key, peer) && !names(&known.text, peer));
+        before.saturating_sub(self.0.len())
     }
 }
 

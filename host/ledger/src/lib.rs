@@ -38,6 +38,7 @@ mod score;
 mod tests;
 
 pub use assess::{NewAssessment, StagedAssessments, TrustChange};
+pub use forget::{DeletedWithPeer, StagedForgetting};
 pub use id::{ChannelName, InvalidName, PeerId};
 pub use ledger::{Ledger, LedgerParts, MAX_SUMMARY, NewInteraction, Recorded, StagedInteractions};
 pub use record::{Assessment, AssessmentSource, Direction, Interaction, PeerIncarnation, TrajectoryPoint};

@@ -68,6 +68,15 @@ pub struct ForgottenPeer {
     pub interactions: u64,
     /// Assessments that were recorded.
     pub assessments: u64,
+    /// Conversations that were deleted. Default: 0, as in notes of earlier versions.
+    #[serde(default)]
+    pub conversations: u64,
+    /// Memories that were deleted because the peer is one of their sources. Default: 0.
+    #[serde(default)]
+    pub memories: u64,
+    /// Beliefs, commitments and directives of the cortex that were deleted. Default: 0.
+    #[serde(default)]
+    pub beliefs: u64,
 }
 
 impl Ledger {

@@ -76,7 +76,10 @@ fn a_forgotten_peer_is_in_no_belief_and_no_record() {
     }
     mind.cycle(&["mai"], both("mai"));
     mind.cycle(&["ben"], believing("ben", "second", "Ben is late", "r"));
-    mind.motor.run(&["ledger", "forget", "mai"]).succeeded();
+    let forgotten = mind.motor.run(&["ledger", "forget", "mai"]).succeeded();
+    let counts = "forgotten: 1 interactions, 1 assessments, 0 conversations, 0 memories, 1 beliefs\n";
+    assert_eq!(forgotten.stdout, counts);
+    assert_eq!(mind.motor.json(&["ledger", "list", "--forgotten"])[0]["beliefs"], json!(1));
     assert_eq!(mind.beliefs(), ["second: Ben is late"]);
     let history = mind.motor.stdout(&["cortex", "history", "--json"]);
     assert!(!history.contains("mai") && history.contains("second"), "{history}");
@@ -105,6 +108,8 @@ fn a_kill_between_the_ledger_and_the_cortex_leaves_no_belief_about_a_forgotten_p
     }
     mind.motor.refuses(&["ledger", "show", "mai"], 1, "not_found");
     assert_eq!(mind.beliefs(), ["second: Ben is late"]);
+    // The note is complete too.
+    assert_eq!(mind.motor.json(&["ledger", "list", "--forgotten"])[0]["beliefs"], json!(1));
     let history = mind.motor.stdout(&["cortex", "history", "--json"]);
     assert!(!history.contains("mai") && history.contains("second"), "{history}");
 }

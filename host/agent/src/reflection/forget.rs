@@ -1,8 +1,8 @@
 //! Forgetting a peer, in its conversations, in the ledger and in the cortex of its agent.
 //!
-//! A mark is durable before the first step and goes after the last one. A host that starts and finds a mark takes every step again before
-//! it hears from anyone: a step that was taken before finds nothing. So a peer is forgotten as a whole, or still known if the host ended
-//! before the mark.
+//! A mark is durable before the first step, and goes in the batch that completes the note of the forgetting, after the last one. A host
+//! that starts and finds a mark takes every step again before it hears from anyone: a step that was taken before finds nothing. So a peer
+//! is forgotten as a whole, or still known if the host ended before the mark.
 
 use base::{AgentName, Refusal, RefusalCode};
 use cognition::Cognition;
@@ -15,8 +15,8 @@ use super::Reflections;
 const FORGETTING: &str = "cortex/forget/";
 
 impl Reflections {
-    /// Deletes everything about a peer, after `deleting`, which forgets it in conversations and in the ledger. It waits for a cycle under
-    /// way, which may know the peer; nothing of that cycle applies then.
+    /// Deletes everything about a peer, after `deleting`, which forgets it in conversations, memories and the ledger. It waits for a cycle
+    /// under way, which may know the peer; nothing of that cycle applies then.
     ///
     /// # Errors
     /// As `deleting`, or if the store fails: the next host ends it then.
@@ -48,26 +48,28 @@ impl Reflections {
         store.commit(mark).await?;
         let forgotten = deleting.await;
         let is_unknown = forgotten.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::NotFound);
-        if !is_unknown || was_marked {
-            self.forget_beliefs(agent, peer).await?;
-        }
+        let beliefs = if !is_unknown || was_marked { self.forget_beliefs(agent, peer).await? } else { 0 };
         // After a failure it may be half forgotten.
         if is_unknown || forgotten.is_ok() {
-            self.unmark(agent, peer).await?;
+            self.complete(agent, peer, beliefs).await?;
         }
-        forgotten
+        forgotten.map(|note| ForgottenPeer { beliefs, ..note })
     }
 
-    /// Removes a peer from beliefs, history and activity.
-    async fn forget_beliefs(&self, agent: &AgentName, peer: &PeerId) -> Result<(), Refusal> {
+    /// Removes a peer from beliefs, history and activity; returns how many beliefs, commitments and directives were about it.
+    async fn forget_beliefs(&self, agent: &AgentName, peer: &PeerId) -> Result<u64, Refusal> {
         // The open one, so that no other has the beliefs in memory.
         let cortex = self.cortex(agent).or_else(|_| self.read(agent))?;
         cortex.forget(peer).await
     }
 
-    async fn unmark(&self, agent: &AgentName, peer: &PeerId) -> Result<(), Refusal> {
+    /// Takes the mark away and adds the beliefs to the note of the forgetting.
+    async fn complete(&self, agent: &AgentName, peer: &PeerId, beliefs: u64) -> Result<(), Refusal> {
         let mut batch = Batch::new();
         batch.delete(Table::Meta, key(agent, peer));
+        if beliefs > 0 {
+            self.0.ledger.stage_deleted_beliefs(&mut batch, agent, peer, beliefs)?;
+        }
         Ok(self.0.store.commit(batch).await?)
     }
 
@@ -81,11 +83,11 @@ impl Reflections {
                 tracing::warn!("a mark of a forgotten peer cannot be read");
                 continue;
             };
-            match cognition.forget(&agent, &peer).await {
+            let beliefs = match cognition.forget(&agent, &peer).await {
                 Err(refusal) if refusal.code != RefusalCode::NotFound => return Err(refusal),
                 _ => self.forget_beliefs(&agent, &peer).await?,
-            }
-            self.unmark(&agent, &peer).await?;
+            };
+            self.complete(&agent, &peer, beliefs).await?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use ledger::{Assessment, AssessmentSource, NewAssessment, PeerId, TrustChange};
 use serde_json::json;
 
 use super::{CallContext, CallOutcome, foreign};
+use crate::sources::source_of_peer;
 use crate::tools::AssessCall;
 use crate::word::{gives_trust, mentions};
 
@@ -25,7 +26,7 @@ pub(super) async fn list(after: Option<PeerId>, context: CallContext<'_>) -> Res
 }
 
 pub(super) async fn query(peer: PeerId, context: CallContext<'_>) -> Result<CallOutcome, Refusal> {
-    let source = format!("peer:{peer}");
+    let source = source_of_peer(&peer);
     let mut report = context.hands.peer(&context.head.key.agent, peer).await?;
     report.recent_interactions.truncate(MAX_INTERACTIONS);
     let shown = json!({ "block": report.prompt, "latestInteractions": report.recent_interactions });

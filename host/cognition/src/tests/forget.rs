@@ -7,6 +7,7 @@ use store::{DiskFault, SimulatedDisk};
 
 use super::channel::{Lines, stop};
 use super::*;
+use crate::memory::memory_key;
 
 async fn memories(cognition: &Cognition) -> usize {
     let filter = MemoryFilter { limit: 10, ..MemoryFilter::default() };
@@ -251,6 +252,18 @@ async fn a_head_of_an_earlier_version_gets_its_extent_from_its_entries() {
     next.shutdown().await;
 }
 
+/// Stores a memory for each of these sources.
+async fn store_memories(store: &Store, sources: &[&str]) {
+    let (agent, mut batch) = (AgentName::default(), Batch::new());
+    for source in sources {
+        let (id, sources) = (format!("mem_{source}"), vec!["cortex".to_owned(), (*source).to_owned()]);
+        let (at, text, channel) = (base::Timestamp::from_millis(0), "tea".to_owned(), ChannelName::chat());
+        let memory = Memory { id, at, text, channel, sources };
+        batch.put(Table::Conversations, memory_key(&agent, &memory.id), &memory).unwrap();
+    }
+    store.commit(batch).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_forgetting_of_a_peer_that_ended_at_any_write_is_whole_when_it_is_taken_up_again() {
     let (agent, channels) = (AgentName::default(), ["one", "two"].map(|name| ChannelName::parse(name).unwrap()));
@@ -260,7 +273,9 @@ async fn a_forgetting_of_a_peer_that_ended_at_any_write_is_whole_when_it_is_take
         for reached in [false, true] {
             let (home, disk) = (Home::new().await, SimulatedDisk::new(1));
             *home.script.decides.lock() = Some(remember);
-            let cognition = home.open_on(Store::simulated(disk.clone()).unwrap()).await.unwrap();
+            let store = Store::simulated(disk.clone()).unwrap();
+            store_memories(&store, &["peer:mallory", "peer:mallory-2", "evil.example"]).await;
+            let cognition = home.open_on(store).await.unwrap();
             for channel in &channels {
                 let message = message(Sender::Peer(mallory()), "hello", Some("1"));
                 cognition.accept(NewMessage { channel: channel.clone(), ..message }).await.unwrap();
@@ -277,12 +292,19 @@ async fn a_forgetting_of_a_peer_that_ended_at_any_write_is_whole_when_it_is_take
             disk.heal();
             let next = home.open_on(Store::simulated(disk.clone()).unwrap()).await.unwrap();
             let case = format!("write {write}, reached {reached}");
+            let is_known = next.inner.parts.ledger.knows(&agent, &mallory()).unwrap();
+            let listed = next.list(&agent, &ConversationFilter::default(), 10).unwrap().len();
+            assert_eq!((listed, memories(&next).await), if is_known { (2, 3) } else { (0, 2) }, "{case}");
             if let Err(refusal) = next.forget(&agent, &mallory()).await {
                 assert_eq!(refusal.code, RefusalCode::NotFound, "{case}");
             }
             next.finish_forgetting().await.unwrap();
             next.inner.parts.ledger.resume().await.unwrap();
             assert!(!next.inner.parts.ledger.knows(&agent, &mallory()).unwrap(), "{case}");
+            let notes = next.inner.parts.ledger.forgotten(&agent, 10).unwrap();
+            let counts: Vec<_> =
+                notes.iter().map(|note| (note.interactions, note.conversations, note.memories)).collect();
+            assert_eq!((counts, memories(&next).await), (vec![(4, 2, 1)], 2), "{case}");
             let is_left = |(table, key, _): &(Table, Vec<u8>, Vec<u8>)| match table {
                 Table::Conversations => key.first().is_some_and(|kind| b"nhemwod".contains(kind)),
                 Table::Interactions | Table::Assessments => true,

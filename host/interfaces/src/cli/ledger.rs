@@ -121,9 +121,7 @@ pub(super) async fn run(command: LedgerCommand, context: &Context) -> Done {
                     let report: PeerReport = session.ask(&Call::get(of_agent.clone())).await?;
                     let word = confirm(&card(&report.summary), context).await?;
                     let note: ForgottenPeer = session.ask(&Call::delete(of_agent).with(word)).await?;
-                    context.answer(&note, || {
-                        format!("forgotten: {} interactions, {} assessments", note.interactions, note.assessments)
-                    })?;
+                    context.answer(&note, || format!("forgotten: {}", deleted(&note)))?;
                 }
             }
             Ok(CommandExit::Ok)
@@ -143,7 +141,14 @@ fn card(peer: &PeerSummary) -> Card {
     Card::new("forget a peer?")
         .with("peer", peer.peer.as_str())
         .with("known", counts(peer))
-        .with("deletes", "all interactions and assessments; this cannot be undone")
+        .with("deletes", "conversations, interactions, assessments, beliefs, and memories of its text, for good")
+}
+
+/// The numbers of the records that were deleted with a peer.
+fn deleted(note: &ForgottenPeer) -> String {
+    let ForgottenPeer { interactions, assessments, conversations, memories, beliefs, .. } = note;
+    let of_ledger = format!("{interactions} interactions, {assessments} assessments");
+    format!("{of_ledger}, {conversations} conversations, {memories} memories, {beliefs} beliefs")
 }
 
 fn counts(peer: &PeerSummary) -> String {
@@ -177,10 +182,9 @@ fn forgotten(notes: &[ForgottenPeer], columns: usize) -> String {
     if notes.is_empty() {
         return "no peer was forgotten".to_owned();
     }
-    let mut table = TextTable::new(&["FORGOTTEN", "INTERACTIONS", "ASSESSMENTS", "HASH OF THE PEER"]);
+    let mut table = TextTable::new(&["FORGOTTEN", "HASH OF THE PEER", "DELETED"]);
     for note in notes {
-        let (interactions, assessments) = (note.interactions.to_string(), note.assessments.to_string());
-        table.row([text::seconds(note.at), interactions, assessments, note.peer_hash.short()]);
+        table.row([text::seconds(note.at), note.peer_hash.short(), deleted(note)]);
     }
     table.render(columns)
 }
