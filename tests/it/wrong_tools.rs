@@ -32,6 +32,18 @@ fn importing(interface: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap()
 }
 
+/// A component that imports an interface of this many functions under a long name.
+fn importing_many(functions: usize) -> Vec<u8> {
+    // One type for all of them: inline, the text form needs the square of their number.
+    let functions: String = (0..functions).map(|number| format!("(export \"f{number}\" (func (type $t)))")).collect();
+    let text = format!(
+        "(component (type $i (instance (type $t (func)) {functions})) \
+         (import \"wasi:clocks/{}@0.2.0\" (instance (type $i))))",
+        "a".repeat(50_000)
+    );
+    wat::parse_str(text).unwrap()
+}
+
 /// A component of the world `tool` that offers `t` with this schema of its parameters. A call of it does `body`.
 pub fn tool(schema: &str, body: &str) -> Vec<u8> {
     tool_importing("", schema, body)
@@ -147,6 +159,12 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
         ("no-interface", importing("motor:host/vault@0.1.0"), &[], &["this host offers", "build against its `wit/`"]),
         ("undeclared", rate, currencies, &["denied:", "api.frankfurter.dev", "ask the user for access"]),
         ("not-offered", importing("wasi:nn/graph@0.2.0"), &[], &["wasi:nn/graph", "does not offer"]),
+        (
+            "too-many-imports",
+            importing_many(100_000),
+            &[],
+            &["more than 10000 functions and types in its imports", "split it into several components"],
+        ),
         ("sockets", importing("wasi:sockets/tcp@0.2.6"), &[], &["wasi:sockets", "leave out", "std::net"]),
         ("wasi-3", importing("wasi:io/streams@0.3.0"), &[], &["0.3.0", "build it for `wasm32-wasip2`"]),
         ("core", wat::parse_str("(module)").unwrap(), &[], &["core module", "wasm32-wasip2"]),

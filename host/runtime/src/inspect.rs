@@ -34,7 +34,10 @@ use crate::tool::command;
 
 /// Maximum number of imports, and of exports: they are listed in reviews.
 const MAX_NAMES: usize = 1_000;
-/// Maximum size of their names together, in bytes.
+/// Maximum number of functions and types in imported interfaces together: each is compiled and linked, and stays in the host's memory. All
+/// of WASI 0.2 has a few hundred.
+const MAX_IMPORTED_ITEMS: usize = 10_000;
+/// Maximum size of the names of all of these together, in bytes.
 const MAX_NAME_BYTES: usize = 256 << 10;
 /// Functions of exported interfaces that are listed, and the bytes of one name. The tools have bounds of their own.
 const MAX_FUNCTIONS: usize = 2_000;
@@ -196,7 +199,7 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
     let (mut depth, mut docs) = (0_u32, Docs::default());
     let (mut sockets, mut imports_unasked) = (None, false);
     let mut given_up = BTreeSet::new();
-    let (mut name_bytes, mut functions_left) = (0_usize, MAX_FUNCTIONS);
+    let (mut name_bytes, mut imported_items, mut functions_left) = (0_usize, 0_usize, MAX_FUNCTIONS);
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| corrupt(&error))?;
         match payload {
@@ -212,6 +215,7 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
                 for import in section {
                     let name = import.map_err(|error| corrupt(&error))?.name.name;
                     check_names(&imports, &exports, &mut name_bytes, name)?;
+                    check_items(types.as_ref(), name, &mut imported_items, &mut name_bytes)?;
                     let capability = match imports::capability(name) {
                         Err(refused) if imports::is_sockets(name) => {
                             sockets.get_or_insert(refused);
@@ -331,6 +335,28 @@ fn check_names(imports: &[Import], exports: &[Export], bytes: &mut usize, name: 
         Some((what, _, max)) => Err(LoadError::TooManyNames { what: what.into(), max }),
         None => Ok(()),
     }
+}
+
+/// Refuses interfaces with too many functions and types, or too long names of them.
+fn check_items(types: TypesRef<'_>, import: &str, items: &mut usize, bytes: &mut usize) -> Result<(), LoadError> {
+    let too_many = |what: &'static str, max| Err(LoadError::TooManyNames { what: what.into(), max });
+    let mut found: Vec<_> = types.component_item_for_import(import).map(|item| item.ty).into_iter().collect();
+    while let Some(item) = found.pop() {
+        let ComponentEntityType::Instance(id) = item else { continue };
+        let exports = types.get(id).map(|instance| &instance.exports);
+        for (name, item) in exports.into_iter().flatten() {
+            *items += 1;
+            *bytes += name.len();
+            if *items > MAX_IMPORTED_ITEMS {
+                return too_many("functions and types in its imports", MAX_IMPORTED_ITEMS);
+            }
+            if *bytes >= MAX_NAME_BYTES {
+                return too_many("bytes of names", MAX_NAME_BYTES);
+            }
+            found.push(item.ty);
+        }
+    }
+    Ok(())
 }
 
 /// Refuses core modules and other files that are commonly passed by mistake.

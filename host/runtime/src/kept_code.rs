@@ -7,17 +7,21 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use base::ContentHash;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use rustix::process::geteuid;
-use tempfile::NamedTempFile;
 use wasmtime::Engine;
 
 /// The bytes of all files together, above which those that were used longest ago are removed.
 const MAX_BYTES: u64 = 1 << 30;
+/// How the names of drafts begin. No component's code has such a name.
+const DRAFT: &str = ".tmp";
+/// The age at which a draft is one of a killed process: all of its bytes are in memory when it is made, so that writing it takes seconds.
+/// A living writer that is slower loses its draft, and the next start compiles again.
+const MAX_DRAFT_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// The file for the code of one component and engine.
 #[derive(Clone)]
@@ -44,10 +48,10 @@ impl KeptCode {
         Some(path)
     }
 
-    /// Keeps the code, and removes files for which there is no room.
+    /// Keeps the code, and removes drafts of killed processes and files for which there is no room.
     pub(crate) fn keep(&self, code: &[u8]) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        let mut draft = NamedTempFile::new_in(&self.directory)?;
+        let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.directory)?;
         draft.write_all(code)?;
         draft.as_file().sync_all()?;
         draft.persist(self.directory.join(&self.name))?;
@@ -62,21 +66,39 @@ pub(crate) fn name(engine: &Engine, component: ContentHash) -> String {
     format!("{}-{:016x}", component.hex(), compatible.finish())
 }
 
+struct FoundFile {
+    accessed: SystemTime,
+    modified: SystemTime,
+    bytes: u64,
+    path: PathBuf,
+    is_draft: bool,
+}
+
 fn prune(directory: &Path, max_bytes: u64) -> io::Result<()> {
-    let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         // Another process may have removed it.
-        if let Ok(metadata) = entry.metadata() {
-            files.push((metadata.accessed()?, metadata.len(), entry.path()));
-        }
+        let Ok(metadata) = entry.metadata() else { continue };
+        files.push(FoundFile {
+            accessed: metadata.accessed()?,
+            modified: metadata.modified()?,
+            bytes: metadata.len(),
+            path: entry.path(),
+            is_draft: entry.file_name().as_encoded_bytes().starts_with(DRAFT.as_bytes()),
+        });
     }
-    files.sort_unstable_by(|one, other| other.cmp(one));
+    // The time by the clock that stamps files: the caller has just written one.
+    let now = files.iter().map(|file| file.modified).max().unwrap_or(SystemTime::UNIX_EPOCH);
+    files.sort_unstable_by(|one, other| other.accessed.cmp(&one.accessed));
     let mut bytes = 0_u64;
-    for (_, length, path) in files {
-        bytes = bytes.saturating_add(length);
-        if bytes > max_bytes {
-            fs::remove_file(path).ok();
+    for file in files {
+        let is_dead = file.is_draft && now.duration_since(file.modified).is_ok_and(|age| age > MAX_DRAFT_AGE);
+        if !is_dead {
+            bytes = bytes.saturating_add(file.bytes);
+        }
+        if is_dead || bytes > max_bytes {
+            fs::remove_file(file.path).ok();
         }
     }
     Ok(())
@@ -101,5 +123,32 @@ mod tests {
         kept[0].file().unwrap();
         prune(&cache.path().join("compiled"), 2_999).unwrap();
         assert_eq!(kept.map(|code| code.file().is_some()), [true, false, true]);
+    }
+
+    #[test]
+    fn drafts_of_killed_processes_are_removed_and_those_of_others_stay() {
+        let cache = tempfile::tempdir().unwrap();
+        let kept =
+            ["a", "b"].map(|text| KeptCode::of(cache.path(), &Engine::default(), ContentHash::of(text.as_bytes())));
+        kept[0].keep(&[0; 1_000]).unwrap();
+        let directory = cache.path().join("compiled");
+        let earlier = |file: &Path, age: Duration| {
+            let file = fs::File::options().write(true).open(file).unwrap();
+            let modified = file.metadata().unwrap().modified().unwrap() - age;
+            file.set_times(fs::FileTimes::new().set_modified(modified)).unwrap();
+        };
+        let minute = Duration::from_secs(60);
+        let drafts = [("killed", MAX_DRAFT_AGE + minute), ("other", MAX_DRAFT_AGE - minute)].map(|(name, age)| {
+            let draft = directory.join(format!("{DRAFT}-{name}"));
+            fs::write(&draft, "half").unwrap();
+            earlier(&draft, age);
+            draft
+        });
+        // The age of code is no reason to remove it.
+        earlier(&kept[0].file().unwrap(), 2 * MAX_DRAFT_AGE);
+        kept[1].keep(&[0; 1_000]).unwrap();
+        assert_eq!(drafts.map(|draft| draft.exists()), [false, true]);
+        assert!(kept.iter().all(|code| code.file().is_some()));
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 3, "a draft is renamed, not copied");
     }
 }

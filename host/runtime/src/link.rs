@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use base::text::Foreign;
 use bindings::{credentials, log, outbound, progress};
 use capabilities::credentials::HasCredentials;
 use capabilities::http;
@@ -22,12 +21,11 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 use crate::code::script;
 use crate::inspect::Capability;
 use crate::load::Component;
+use crate::load_error::shown;
 use crate::state::CallState;
 
 /// The functions and types of a component's imports together, if it is not granted all of them: linking takes the square of that.
 const MAX_ITEMS: usize = 2_000;
-/// Characters of a component's own names that an error shows.
-const MAX_SHOWN_NAME: usize = 120;
 
 struct HasTable;
 
@@ -104,19 +102,21 @@ pub(crate) fn refuse_unused(linker: &mut Linker<CallState>, component: &Componen
         if items > MAX_ITEMS {
             return Err(wasmtime::Error::msg(format!("it imports more than {MAX_ITEMS} functions and types")));
         }
-        let is_unused = unused.contains(interface);
-        let interface_name: Arc<str> = shown(interface).into();
+        // Looked up once: its name may be long, and its items many.
+        let mut refused = match unused.contains(interface) {
+            true => Some((linker.instance(interface)?, Arc::<str>::from(shown(interface)))),
+            false => None,
+        };
         for (name, item) in instance.exports(engine) {
-            match item.ty {
-                ComponentItem::ComponentFunc(_) if is_unused => {
-                    let (interface_name, function) = (interface_name.clone(), shown(name));
-                    let mut linker = linker.instance(interface)?;
-                    linker.func_new(name, move |_, _, _, _| Err(refusal(&interface_name, &function)))?;
+            match (item.ty, &mut refused) {
+                (ComponentItem::ComponentFunc(_), Some((linker, interface))) => {
+                    let (interface, function) = (interface.clone(), shown(name));
+                    linker.func_new(name, move |_, _, _, _| Err(refusal(&interface, &function)))?;
                 }
-                ComponentItem::Resource(resource) if !earlier.contains(&resource) => {
+                (ComponentItem::Resource(resource), refused) if !earlier.contains(&resource) => {
                     earlier.push(resource);
-                    if is_unused {
-                        linker.instance(interface)?.resource(name, ResourceType::host::<()>(), |_, _| Ok(()))?;
+                    if let Some((linker, _)) = refused {
+                        linker.resource(name, ResourceType::host::<()>(), |_, _| Ok(()))?;
                     }
                 }
                 _ => (),
@@ -124,11 +124,6 @@ pub(crate) fn refuse_unused(linker: &mut Linker<CallState>, component: &Componen
         }
     }
     Ok(())
-}
-
-/// A name of a component, cut: its author may make it arbitrarily long.
-fn shown(name: &str) -> String {
-    Foreign(name).escaped(MAX_SHOWN_NAME)
 }
 
 /// The error of a call to an interface that is not granted.

@@ -161,12 +161,12 @@ pub enum LoadError {
         /// The remedy, for the author or the operator.
         remedy: Cow<'static, str>,
     },
-    /// The component has more imports or exports than are listed.
+    /// The component has more imports, exports or names than are read.
     #[error("the component has more than {max} {what}; split it into several components")]
     TooManyNames {
-        /// Kind of the names: `imports` or `exports`.
+        /// The excess, such as `imports` or `bytes of names`.
         what: Cow<'static, str>,
-        /// The limit, in number of names.
+        /// The limit, in units of `what`.
         max: usize,
     },
     /// No compile worker is configured, and the bytes are untrusted.
@@ -200,9 +200,16 @@ impl LoadError {
     }
 }
 
+/// Characters of one name of a component that an error shows.
+const MAX_SHOWN_NAME: usize = 120;
 /// Characters of a message of the validator, the compiler or the linker that are shown: it holds a component's own
 /// names.
 const MAX_MESSAGE: usize = 300;
+
+/// A name of a component, cut: its author may make it arbitrarily long.
+pub(crate) fn shown(name: &str) -> String {
+    Foreign(name).escaped(MAX_SHOWN_NAME)
+}
 
 /// Puts such a message on one line and cuts it.
 pub(crate) fn told(message: &str) -> String {

@@ -2,15 +2,11 @@
 //!
 //! An allowlist: any other import is refused with its name and the remedy.
 
-use base::text::Foreign;
 use bindings::HOST_VERSION;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::load_error::LoadError;
-
-/// Characters of a component's own names that an error shows.
-const MAX_SHOWN_NAME: usize = 120;
+use crate::load_error::{LoadError, shown};
 
 /// An ability that an import gives a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -149,11 +145,6 @@ pub(super) fn other_wasi(name: &str) -> Option<LoadError> {
         _ => "",
     };
     Some(LoadError::UnsupportedWasi { import: shown(name), version: shown(version), hint: hint.into() })
-}
-
-/// A name of a component, cut: its author may make it arbitrarily long.
-fn shown(name: &str) -> String {
-    Foreign(name).escaped(MAX_SHOWN_NAME)
 }
 
 /// Refuses a component built for another version of our WIT: a different minor version below 1.0 is another contract.

@@ -189,3 +189,43 @@ fn documentation_is_used_and_hostile_documentation_is_not() {
         assert_eq!(inspection.docs, None);
     }
 }
+
+#[test]
+fn imports_of_more_than_any_host_has_are_refused_before_they_are_linked() {
+    let import = |count: usize, interface_bytes: usize, item_bytes: usize| {
+        let (interface, item) = ("a".repeat(interface_bytes), "a".repeat(item_bytes));
+        // One type for all functions: inline, the text form needs the square of their number.
+        let functions: String =
+            (0..count).map(|number| format!(r#"(export "f{number}{item}" (func (type $t)))"#)).collect();
+        let text = format!(
+            r#"(component (type $i (instance (type $t (func)) {functions}))
+                (import "wasi:clocks/{interface}@0.2.0" (instance (type $i))))"#
+        );
+        inspect(&wat::parse_str(&text).unwrap(), 1 << 24)
+    };
+    for (count, interface_bytes, item_bytes, why) in [
+        (100_000, 50_000, 0, "more than 10000 functions and types"),
+        (10_001, 1, 0, "more than 10000 functions and types"),
+        (3, 1, 90_000, "more than 262144 bytes of names"),
+    ] {
+        let error = import(count, interface_bytes, item_bytes).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("split it"), "{count}: {error}");
+    }
+    let inspection = import(2_000, 50_000, 20).unwrap();
+    assert_eq!(inspection.imports[0].capability, Capability::Clock);
+}
+
+#[test]
+fn interfaces_within_an_imported_one_are_counted_too() {
+    let functions: String = (0..6_000).map(|number| format!(r#"(export "f{number}" (func (type $t)))"#)).collect();
+    let with = |nested: &str| {
+        let text = format!(
+            r#"(component (type $i (instance (type $n (instance (type $t (func)) {functions})) {nested}))
+                (import "wasi:clocks/a@0.2.0" (instance (type $i))))"#
+        );
+        inspect(&wat::parse_str(&text).unwrap(), 1 << 24)
+    };
+    let (one, two) = (r#"(export "a" (instance (type $n)))"#, r#"(export "b" (instance (type $n)))"#);
+    with(one).unwrap();
+    assert!(with(&format!("{one}{two}")).unwrap_err().to_string().contains("more than 10000 functions and types"));
+}
