@@ -30,7 +30,7 @@ mod touched;
 mod tree;
 mod write;
 
-pub use changes::{After, Before, Change, Changes, MAX_CHANGES};
+pub use changes::{After, Before, Change, Changes, MAX_CHANGES, OUTPUT};
 pub use copy::CopySize;
 pub use error::LayerError;
 pub use layer::{Call, Entry, Guard, Layer, NewTime, OpenMode, OpenedFile, Origin};

@@ -347,3 +347,23 @@ fn pipes_are_not_seen_and_names_without_meaning_reach_nothing() {
     assert_eq!(layer.stat("", true).unwrap().kind, FileKind::Directory);
     assert_eq!(changes(&layer), []);
 }
+
+#[test]
+fn the_directory_of_the_host_is_read_and_not_changed() {
+    let desk = Desk::new(&[("a.txt", "a")]);
+    let layer = desk.layer();
+    let denied = |change: Result<(), LayerError>| assert!(matches!(change, Err(LayerError::ReadOnly)), "{change:?}");
+    denied(layer.create_dir(&call(&layer), ".motor-output"));
+    put(&desk.run().join("workspace/.motor-output/1.txt"), "long");
+    assert_eq!(read(&layer, ".motor-output/1.txt").unwrap(), "long");
+    denied(write(&layer, ".motor-output/1.txt", "x"));
+    denied(write(&layer, ".motor-output/2.txt", "x"));
+    denied(layer.unlink(&call(&layer), ".motor-output/1.txt"));
+    denied(layer.rename(&call(&layer), ".motor-output", "moved"));
+    denied(layer.rename(&call(&layer), "a.txt", ".motor-output/1.txt"));
+    // Its twins.
+    write(&layer, ".motor-outputs", "x").unwrap();
+    layer.create_dir(&call(&layer), "b").unwrap();
+    write(&layer, "b/.motor-output", "x").unwrap();
+    assert_eq!(read(&layer, ".motor-output/1.txt").unwrap(), "long");
+}

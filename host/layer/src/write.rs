@@ -5,6 +5,7 @@ use std::fs::File;
 use rustix::fs::{OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use rustix::io::Errno;
 
+use crate::changes::OUTPUT;
 use crate::copy::Content;
 use crate::error::{LayerError, Result};
 use crate::layer::{Call, Layer, NewTime, OpenMode};
@@ -211,6 +212,10 @@ impl Layer {
     }
 
     fn check_writable(&self, at: &str) -> Result<()> {
+        // Only the host writes there, and not through the layer.
+        if path::within(at, OUTPUT) {
+            return Err(LayerError::ReadOnly);
+        }
         let source = self.sources().iter().find(|source| path::within(at, &source.prefix));
         match source {
             Some(source) if !source.writable => Err(LayerError::ReadOnly),

@@ -167,6 +167,34 @@ fn files_that_were_granted_for_reading_do_not_change() {
 }
 
 #[test]
+fn the_directory_of_the_host_is_read_and_not_changed() {
+    let Some(sandbox) = engine(true) else { return };
+    for change in [
+        "open('.motor-output/1.txt', 'w')",
+        "open('.motor-output/1.txt', 'r+')",
+        "open('.motor-output/2.txt', 'x')",
+        "open('full/../.motor-output/2.txt', 'x')",
+        "import os\nos.chdir('.motor-output')\nopen('1.txt', 'w')",
+        "import os\nos.open('1.txt', os.O_WRONLY, dir_fd=os.open('.motor-output', os.O_RDONLY))",
+        "import os\nos.remove('.motor-output/1.txt')",
+        "import os\nos.rename('.motor-output', 'moved')",
+        "import os\nos.replace('full/x', '.motor-output/1.txt')",
+        "import os\nos.mkdir('.motor-output/d')",
+    ] {
+        let outer = workspace();
+        let inner = outer.path().join("inner");
+        fs::create_dir(inner.join(".motor-output")).unwrap();
+        fs::write(inner.join(".motor-output/1.txt"), "long").unwrap();
+        let before = tree(outer.path());
+        let error = error(sandbox, change, over(&inner, Access::ReadWrite));
+        assert!(error.message.starts_with("PermissionError"), "{change}: {error}");
+        assert_eq!(tree(outer.path()), before, "{change}");
+        let read = "import os\n[open('.motor-output/1.txt').read(), os.listdir('.motor-output')]";
+        assert_eq!(value(sandbox, read, over(&inner, Access::ReadWrite)), json!(["long", ["1.txt"]]));
+    }
+}
+
+#[test]
 fn a_file_larger_than_a_programs_memory_is_read_in_parts() {
     let Some(sandbox) = engine(true) else { return };
     let workspace = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! The operations on files and directories: wasmtime-wasi's, metered, and those on directories of a layer by path.
 
-use layer::FileKind;
+use layer::{FileKind, OUTPUT};
 use wasmtime::component::Resource;
+use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     Advice, Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
     ErrorCode, Filesize, HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
@@ -11,6 +12,27 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use super::layered::{Layered, identity, kind, new_time, stat};
 use super::{MAX_LISTINGS, WorkspaceView};
 use crate::{Limit, LimitExceeded};
+
+/// Whether a path below a directory that is not a layer's names the host's own directory, or an entry in it. Its name is taken in every
+/// directory that a guest holds open, because those have no paths. Guests cannot make links, so that names suffice.
+fn is_hosts(path: &str) -> bool {
+    let mut names = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    names.first() == Some(&OUTPUT)
+}
+
+/// Refuses a change of the host's own directory. A layer does so itself.
+fn check_changeable(path: &str) -> FsResult<()> {
+    if is_hosts(path) { Err(ErrorCode::NotPermitted.into()) } else { Ok(()) }
+}
 
 impl WorkspaceView<'_> {
     fn layered(&self) -> Option<&Layered> {
@@ -102,13 +124,28 @@ impl HostDescriptor for WorkspaceView<'_> {
             let path = layered.path(fd.rep(), &path)?;
             return self.open_layered(path, path_flags.contains(PathFlags::SYMLINK_FOLLOW), open_flags, flags);
         }
+        let is_hosts = is_hosts(&path);
+        if is_hosts
+            && (open_flags.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE)
+                || flags.contains(DescriptorFlags::WRITE))
+        {
+            return Err(ErrorCode::NotPermitted.into());
+        }
         if open_flags.contains(OpenFlags::CREATE) {
             let directory = Resource::new_borrow(fd.rep());
             if self.inner().stat_at(directory, path_flags, path.clone()).await.is_err() {
                 self.spend_file()?;
             }
         }
-        self.inner().open_at(fd, path_flags, path, open_flags, flags).await
+        let opened = self.inner().open_at(fd, path_flags, path, open_flags, flags).await?;
+        if is_hosts {
+            // Holds for all that is opened below it, too.
+            match self.table.get_mut(&opened).map_err(FsError::trap)? {
+                Descriptor::Dir(directory) => directory.perms = FsPerms::ReadOnly,
+                Descriptor::File(file) => file.perms = FsPerms::ReadOnly,
+            }
+        }
+        Ok(opened)
     }
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
@@ -118,6 +155,7 @@ impl HostDescriptor for WorkspaceView<'_> {
             let path = layered.path(fd.rep(), &path)?;
             return layered.with(move |layer, call| layer.create_dir(call, &path));
         }
+        check_changeable(&path)?;
         self.inner().create_directory_at(fd, path).await
     }
 
@@ -208,6 +246,7 @@ impl HostDescriptor for WorkspaceView<'_> {
             let Some(layered) = self.layered() else { return Err(ErrorCode::BadDescriptor.into()) };
             return layered.with(move |layer, call| layer.set_times(call, &path, follow, accessed, modified));
         }
+        check_changeable(&path)?;
         self.inner().set_times_at(fd, path_flags, path, accessed, modified).await
     }
 
@@ -253,6 +292,7 @@ impl HostDescriptor for WorkspaceView<'_> {
             let path = layered.path(fd.rep(), &path)?;
             return layered.with(move |layer, call| layer.remove_dir(call, &path));
         }
+        check_changeable(&path)?;
         self.inner().remove_directory_at(fd, path).await
     }
 
@@ -269,6 +309,8 @@ impl HostDescriptor for WorkspaceView<'_> {
             let Some(layered) = self.layered() else { return Err(ErrorCode::BadDescriptor.into()) };
             return layered.with(move |layer, call| layer.rename(call, &from, &to));
         }
+        check_changeable(&old_path)?;
+        check_changeable(&new_path)?;
         self.inner().rename_at(fd, old_path, new_fd, new_path).await
     }
 
@@ -278,6 +320,7 @@ impl HostDescriptor for WorkspaceView<'_> {
             let path = layered.path(fd.rep(), &path)?;
             return layered.with(move |layer, call| layer.unlink(call, &path));
         }
+        check_changeable(&path)?;
         self.inner().unlink_file_at(fd, path).await
     }
 
@@ -331,5 +374,20 @@ impl HostDescriptor for WorkspaceView<'_> {
 
     async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
         self.inner().sync(fd).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_of_the_host_is_known_by_its_name() {
+        for path in [".motor-output", "./.motor-output/1.txt", "a/../.motor-output", ".motor-output//"] {
+            assert!(is_hosts(path), "{path}");
+        }
+        for path in ["", ".", "motor-output", "a/.motor-output", ".motor-output/../a", ".motor-output2"] {
+            assert!(!is_hosts(path), "{path}");
+        }
     }
 }
