@@ -5,6 +5,7 @@
 mod channel;
 mod compaction;
 mod counsel;
+mod crash;
 mod kept;
 mod memory;
 mod peers;

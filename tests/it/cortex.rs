@@ -4,6 +4,7 @@ mod guidance;
 mod hostile;
 mod interrupted;
 mod news;
+mod poison;
 mod reflectors;
 mod scheduled;
 mod seam;

@@ -104,7 +104,8 @@ fn serve(motor: &Motor) -> Option<Running> {
     Some(serving)
 }
 
-fn strace_is_here() -> bool {
+/// Whether `strace` can trace the processes of tests here.
+pub(crate) fn strace_is_here() -> bool {
     Command::new("strace")
         .args(["-D", "-f", "-qq", "-o", "/dev/null", "true"])
         .status()
