@@ -90,7 +90,7 @@ fn prune(directory: &Path, max_bytes: u64) -> io::Result<()> {
     }
     // The time by the clock that stamps files: the caller has just written one.
     let now = files.iter().map(|file| file.modified).max().unwrap_or(SystemTime::UNIX_EPOCH);
-    files.sort_unstable_by(|one, other| other.accessed.cmp(&one.accessed));
+    files.sort_unstable_by_key(|file| std::cmp::Reverse(file.accessed));
     let mut bytes = 0_u64;
     for file in files {
         let is_dead = file.is_draft && now.duration_since(file.modified).is_ok_and(|age| age > MAX_DRAFT_AGE);
