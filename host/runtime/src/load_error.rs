@@ -166,7 +166,7 @@ pub enum LoadError {
     TooManyNames {
         /// The excess, such as `imports` or `bytes of names`.
         what: Cow<'static, str>,
-        /// The limit, in units of `what`.
+        /// The limit, in units of the excess.
         max: usize,
     },
     /// No compile worker is configured, and the bytes are untrusted.
