@@ -358,6 +358,7 @@ fn the_directory_of_the_host_is_read_and_not_changed() {
     assert_eq!(read(&layer, ".motor-output/1.txt").unwrap(), "long");
     denied(write(&layer, ".motor-output/1.txt", "x"));
     denied(write(&layer, ".motor-output/2.txt", "x"));
+    denied(layer.create_dir(&call(&layer), ".Motor-Output"));
     denied(layer.unlink(&call(&layer), ".motor-output/1.txt"));
     denied(layer.rename(&call(&layer), ".motor-output", "moved"));
     denied(layer.rename(&call(&layer), "a.txt", ".motor-output/1.txt"));

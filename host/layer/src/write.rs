@@ -11,6 +11,7 @@ use crate::error::{LayerError, Result};
 use crate::layer::{Call, Layer, NewTime, OpenMode};
 use crate::lookup::{Node, Place};
 use crate::path;
+use crate::secrets::folded;
 use crate::touched::Operation;
 use crate::tree::FileKind;
 
@@ -213,7 +214,7 @@ impl Layer {
 
     fn check_writable(&self, at: &str) -> Result<()> {
         // Only the host writes there, and not through the layer.
-        if path::within(at, OUTPUT) {
+        if path::within(&folded(at), OUTPUT) {
             return Err(LayerError::ReadOnly);
         }
         let source = self.sources().iter().find(|source| path::within(at, &source.prefix));

@@ -1,6 +1,6 @@
 //! The operations on files and directories: wasmtime-wasi's, metered, and those on directories of a layer by path.
 
-use layer::{FileKind, OUTPUT};
+use layer::{FileKind, OUTPUT, folded};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -26,7 +26,8 @@ fn is_hosts(path: &str) -> bool {
             name => names.push(name),
         }
     }
-    names.first() == Some(&OUTPUT)
+    // As on a file system that ignores case.
+    names.first().is_some_and(|name| folded(name) == OUTPUT)
 }
 
 /// Refuses a change of the host's own directory. A layer does so itself.
@@ -149,13 +150,15 @@ impl HostDescriptor for WorkspaceView<'_> {
     }
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        if self.layered().is_none() {
+            check_changeable(&path)?;
+        }
         self.spend_file()?;
         if let Some(layered) = self.layered() {
             layered.check_writable()?;
             let path = layered.path(fd.rep(), &path)?;
             return layered.with(move |layer, call| layer.create_dir(call, &path));
         }
-        check_changeable(&path)?;
         self.inner().create_directory_at(fd, path).await
     }
 
@@ -383,7 +386,9 @@ mod tests {
 
     #[test]
     fn the_directory_of_the_host_is_known_by_its_name() {
-        for path in [".motor-output", "./.motor-output/1.txt", "a/../.motor-output", ".motor-output//"] {
+        for path in
+            [".motor-output", ".Motor-Output/1.txt", "./.motor-output/1.txt", "a/../.motor-output", ".motor-output//"]
+        {
             assert!(is_hosts(path), "{path}");
         }
         for path in ["", ".", "motor-output", "a/.motor-output", ".motor-output/../a", ".motor-output2"] {
