@@ -54,8 +54,10 @@ impl KeptCode {
         let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.directory)?;
         draft.write_all(code)?;
         draft.as_file().sync_all()?;
+        // The time by the clock that stamps files.
+        let now = draft.as_file().metadata()?.modified()?;
         draft.persist(self.directory.join(&self.name))?;
-        prune(&self.directory, MAX_BYTES)
+        prune(&self.directory, MAX_BYTES, now)
     }
 }
 
@@ -74,7 +76,7 @@ struct FoundFile {
     is_draft: bool,
 }
 
-fn prune(directory: &Path, max_bytes: u64) -> io::Result<()> {
+fn prune(directory: &Path, max_bytes: u64, now: SystemTime) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -88,8 +90,6 @@ fn prune(directory: &Path, max_bytes: u64) -> io::Result<()> {
             is_draft: entry.file_name().as_encoded_bytes().starts_with(DRAFT.as_bytes()),
         });
     }
-    // The time by the clock that stamps files: the caller has just written one.
-    let now = files.iter().map(|file| file.modified).max().unwrap_or(SystemTime::UNIX_EPOCH);
     files.sort_unstable_by_key(|file| std::cmp::Reverse(file.accessed));
     let mut bytes = 0_u64;
     for file in files {
@@ -121,7 +121,7 @@ mod tests {
             file.set_times(fs::FileTimes::new().set_accessed(earlier)).unwrap();
         }
         kept[0].file().unwrap();
-        prune(&cache.path().join("compiled"), 2_999).unwrap();
+        prune(&cache.path().join("compiled"), 2_999, SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(kept.map(|code| code.file().is_some()), [true, false, true]);
     }
 
