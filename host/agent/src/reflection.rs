@@ -90,6 +90,8 @@ struct ReflectionsInner {
     soul: PathBuf,
     settings: Settings,
     cortexes: Mutex<BTreeMap<AgentName, Cortex>>,
+    /// Held while a peer is forgotten.
+    forgetting: tokio::sync::Mutex<()>,
     events: broadcast::Sender<CortexEvent>,
     /// Something was observed that starts a cycle.
     wake: Notify,
@@ -141,6 +143,7 @@ impl Reflections {
             soul: advice::soul_in(&home),
             settings,
             cortexes: Mutex::default(),
+            forgetting: tokio::sync::Mutex::default(),
             events: broadcast::channel(MAX_EVENTS_BEHIND).0,
             wake: Notify::new(),
             closing: CancellationToken::new(),

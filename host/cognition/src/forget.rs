@@ -122,7 +122,8 @@ impl Cognition {
         // In the order in which a turn takes them.
         let writing = memories.hold().await;
         let (mut batch, source) = (Batch::new(), source_of_peer(peer));
-        let remembered = memories.stage_deletion(&mut batch, agent, |memory| memory.sources.contains(&source))?;
+        let remembered =
+            memories.stage_deletion(&mut batch, agent, move |memory| memory.sources.contains(&source)).await?;
         let conversations = self.stage_all_with(&mut batch, agent, peer).await?;
         let deleted = DeletedWithPeer {
             conversations: u64::try_from(conversations.len()).unwrap_or(u64::MAX),
@@ -140,11 +141,11 @@ impl Cognition {
             ended.push(conversation);
         }
         drop((writing, naming));
-        let note = parts.ledger.finish_forgetting(staged).await?;
+        let note = parts.ledger.finish_forgetting(staged).await;
         for conversation in ended {
             self.purge(&conversation.id).await?;
         }
-        Ok(note)
+        note
     }
 
     /// Puts the deletion of all conversations with a peer into the batch, and returns them. The caller holds `naming`.
@@ -239,7 +240,7 @@ impl Cognition {
         // A note is kept beyond its conversation until the owner says otherwise.
         let memories = match by {
             ForgottenBy::Owner if head.key.peer.is_none() => {
-                known.stage_deletion(&mut batch, &agent, |memory| memory.channel == channel)?
+                known.stage_deletion(&mut batch, &agent, move |memory| memory.channel == channel).await?
             }
             _ => 0,
         };

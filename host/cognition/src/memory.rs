@@ -224,18 +224,23 @@ impl Memories {
     ///
     /// # Errors
     /// If the store fails.
-    pub fn stage_deletion(
+    pub async fn stage_deletion(
         &self,
         batch: &mut Batch,
         agent: &AgentName,
-        fits: impl Fn(&Memory) -> bool,
+        fits: impl Fn(&Memory) -> bool + Send + 'static,
     ) -> Result<u64, Refusal> {
-        let mut deleted = 0;
-        for memory in self.all(agent)?.into_iter().filter(|memory| fits(memory)) {
+        let (memories, of) = (self.clone(), agent.clone());
+        let found = blocking(move || {
+            let mut found = memories.all(&of)?;
+            found.retain(fits);
+            Ok(found)
+        })
+        .await?;
+        for memory in &found {
             batch.delete(Table::Conversations, memory_key(agent, &memory.id));
-            deleted += 1;
         }
-        Ok(deleted)
+        Ok(u64::try_from(found.len()).unwrap_or(u64::MAX))
     }
 
     /// Drops the index of an agent: the next use builds it from the records.

@@ -175,11 +175,15 @@ impl Cortex {
     }
 
     /// Removes everything about a peer from beliefs, history and activity, after a cycle under way. For a peer that the ledger
-    /// forgot. Returns the number of beliefs, commitments and directives that were removed.
+    /// forgot. Returns the number of beliefs, commitments and directives that were removed; `noting` gets it, and adds to the batch.
     ///
     /// # Errors
-    /// If the store fails.
-    pub async fn forget(&self, peer: &PeerId) -> Result<u64, Refusal> {
+    /// If `noting` or the store fails: nothing is removed then.
+    pub async fn forget(
+        &self,
+        peer: &PeerId,
+        noting: impl FnOnce(&mut Batch, u64) -> Result<(), StoreError>,
+    ) -> Result<u64, Refusal> {
         let inner = &*self.inner;
         let _turn = inner.reflecting.lock().await;
         inner.activity.forget(peer);
@@ -200,9 +204,11 @@ impl Cortex {
                 batch.delete(Table::Reflections, notice::key(&inner.agent, signal.id));
             }
         }
+        let removed = u64::try_from(removed.into_iter().sum::<usize>()).unwrap_or(u64::MAX);
+        noting(&mut batch, removed)?;
         inner.store.commit(batch).await?;
         *inner.state.write() = state;
-        Ok(u64::try_from(removed.into_iter().sum::<usize>()).unwrap_or(u64::MAX))
+        Ok(removed)
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use base::AgentName;
+use base::{AgentName, Random, SystemClock};
+use ledger::{Ledger, LedgerParts, PeerId};
 use serde_json::{Value, json};
 use store::{Batch, Store, Table};
 use tests::block_on;
@@ -123,6 +124,35 @@ fn memories_of_a_forgotten_peer_go_and_those_of_others_and_of_the_owner_stay() {
         assert_eq!((&notes[0]["conversations"], &notes[0]["memories"]), (&json!(1), &json!(1)), "{notes:#}");
         motor.refuses_owner(&["ledger", "forget", "mai"], 1, "not_found");
     }
+}
+
+#[test]
+fn a_peer_that_memories_alone_know_is_forgotten_by_command() {
+    let world = World::new(minds);
+    world.motor.configure(BY_COMMAND);
+    let serving = world.serve();
+    assert_eq!(world.send_as_peer("mai", "hello").0, 200);
+    world.follow_peer("mai").until("ended", "");
+    let mut talk = world.follow_on("mai");
+    world.send_on("mai", "look at: mai");
+    talk.until("said", "## Peer mai");
+    world.send_on("mai", "remember: mai likes tea");
+    talk.until("said", "\"remembered\":\"mem_");
+    serving.kill();
+    // As versions did that left memories alone.
+    block_on(async {
+        let store = Store::open(&world.motor.home().join("state")).unwrap();
+        let (clock, random) = (Arc::new(SystemClock::default()), Arc::new(Random::from_system()));
+        let ledger = Ledger::open(LedgerParts { store: store.clone(), clock, random });
+        ledger.forget(&AgentName::default(), &PeerId::parse("mai").unwrap()).await.unwrap();
+        store.close().await.unwrap();
+    });
+    let motor = &world.motor;
+    assert_eq!(motor.run(&["ledger", "show", "mai"]).code, Some(1));
+    let forgotten = motor.run_as_owner(&["ledger", "forget", "mai"], "").succeeded();
+    assert_eq!(forgotten.stdout, "forgotten: 0 interactions, 0 assessments, 1 conversations, 1 memories, 0 beliefs\n");
+    assert_eq!(motor.json(&["memory", "list"]), json!([]));
+    motor.refuses_owner(&["ledger", "forget", "mai"], 1, "not_found");
 }
 
 #[test]

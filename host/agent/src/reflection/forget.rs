@@ -39,6 +39,8 @@ impl Reflections {
         deleting: impl Future<Output = Result<ForgottenPeer, Refusal>> + Send,
     ) -> Result<ForgottenPeer, Refusal> {
         let store = &self.0.store;
+        // The mark is that of one call.
+        let _one_at_a_time = self.0.forgetting.lock().await;
         // Only for a known peer, so that asking about unknown agents opens nothing for good.
         let cortex = if self.0.ledger.knows(agent, peer)? { self.cortex(agent).ok() } else { None };
         let _forgetting = cortex.map(|cortex| cortex.begin_forgetting());
@@ -47,30 +49,31 @@ impl Reflections {
         mark.put(Table::Meta, key(agent, peer), &true)?;
         store.commit(mark).await?;
         let forgotten = deleting.await;
-        let is_unknown = forgotten.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::NotFound);
-        let beliefs = if !is_unknown || was_marked { self.forget_beliefs(agent, peer).await? } else { 0 };
-        // After a failure it may be half forgotten.
-        if is_unknown || forgotten.is_ok() {
-            self.complete(agent, peer, beliefs).await?;
+        match &forgotten {
+            // It may be half forgotten: the mark stays, and the same command or the next host ends it.
+            Err(refusal) if refusal.code != RefusalCode::NotFound => return forgotten,
+            Err(_) if !was_marked => {
+                let mut unknown = Batch::new();
+                unknown.delete(Table::Meta, key(agent, peer));
+                store.commit(unknown).await?;
+                return forgotten;
+            }
+            _ => {}
         }
+        let beliefs = self.forget_beliefs(agent, peer).await?;
         forgotten.map(|note| ForgottenPeer { beliefs, ..note })
     }
 
-    /// Removes a peer from beliefs, history and activity; returns how many beliefs, commitments and directives were about it.
+    /// Removes a peer from beliefs, history and activity, and returns how many beliefs, commitments and directives were about it. The same
+    /// batch takes the mark away and completes the note of the forgetting.
     async fn forget_beliefs(&self, agent: &AgentName, peer: &PeerId) -> Result<u64, Refusal> {
         // The open one, so that no other has the beliefs in memory.
         let cortex = self.cortex(agent).or_else(|_| self.read(agent))?;
-        cortex.forget(peer).await
-    }
-
-    /// Takes the mark away and adds the beliefs to the note of the forgetting.
-    async fn complete(&self, agent: &AgentName, peer: &PeerId, beliefs: u64) -> Result<(), Refusal> {
-        let mut batch = Batch::new();
-        batch.delete(Table::Meta, key(agent, peer));
-        if beliefs > 0 {
-            self.0.ledger.stage_deleted_beliefs(&mut batch, agent, peer, beliefs)?;
-        }
-        Ok(self.0.store.commit(batch).await?)
+        let completing = |batch: &mut Batch, beliefs| {
+            batch.delete(Table::Meta, key(agent, peer));
+            if beliefs > 0 { self.0.ledger.stage_deleted_beliefs(batch, agent, peer, beliefs) } else { Ok(()) }
+        };
+        cortex.forget(peer, completing).await
     }
 
     /// Ends the forgetting that an earlier host began. For a host whose conversations have not begun.
@@ -83,11 +86,10 @@ impl Reflections {
                 tracing::warn!("a mark of a forgotten peer cannot be read");
                 continue;
             };
-            let beliefs = match cognition.forget(&agent, &peer).await {
+            match cognition.forget(&agent, &peer).await {
                 Err(refusal) if refusal.code != RefusalCode::NotFound => return Err(refusal),
                 _ => self.forget_beliefs(&agent, &peer).await?,
             };
-            self.complete(&agent, &peer, beliefs).await?;
         }
         Ok(())
     }

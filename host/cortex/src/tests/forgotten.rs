@@ -64,7 +64,7 @@ async fn nothing_of_a_cycle_applies_if_a_peer_of_it_is_forgotten_meanwhile() {
             assert!(!is_stored(&world, "canary"), "{reply}");
             assert!(home.cortex.beliefs().is_empty() && home.cortex.directives().is_empty(), "{reply}");
             assert_eq!(home.trust("ben"), None, "{reply}");
-            home.cortex.forget(&peer("npub-x")).await.unwrap();
+            home.cortex.forget(&peer("npub-x"), |_, _| Ok(())).await.unwrap();
             if returns {
                 let report = home.ledger.report(&agent(), &peer("npub-x")).unwrap();
                 assert_eq!((report.summary.assessments, report.recent_interactions.len()), (0, 1), "{reply}");
@@ -92,7 +92,7 @@ async fn a_belief_about_a_peer_without_activity_is_not_reaffirmed_after_it_was_f
     home.hears("ben", "hello").await;
     let found = forgets(&home, "npub-x", true, &believing).await;
     assert_eq!((skip_code(&found), home.cortex.beliefs()), (SkipCode::PeerForgotten, before));
-    home.cortex.forget(&peer("npub-x")).await.unwrap();
+    home.cortex.forget(&peer("npub-x"), |_, _| Ok(())).await.unwrap();
     assert!(home.cortex.beliefs().is_empty());
 }
 
@@ -120,7 +120,7 @@ async fn no_model_is_asked_while_a_peer_is_gone_from_the_ledger_and_not_from_the
     let model = Scripted::replying([trusting("npub-x", -3).to_string()]);
     let found = record(home.reflect(&model).await);
     assert_eq!((skip_code(&found), model.asked()), (SkipCode::PeerForgotten, 0));
-    home.cortex.forget(&peer("npub-x")).await.unwrap();
+    home.cortex.forget(&peer("npub-x"), |_, _| Ok(())).await.unwrap();
     drop(forgetting);
     home.hears("npub-x", "hello").await;
     refused(&record(home.reflect(&model).await));

@@ -280,7 +280,7 @@ async fn a_forgotten_peer_is_in_no_commitment_directive_or_signal() {
     home.cycle("mai", guiding(json!({ "directives": [{ "key": "ask", "text": "ask mai" }] }))).await;
     home.clock.advance(MINUTE * 60);
     home.cortex.tell_overdue().await.unwrap();
-    home.cortex.forget(&peer("mai")).await.unwrap();
+    home.cortex.forget(&peer("mai"), |_, _| Ok(())).await.unwrap();
     assert_eq!((home.cortex.commitments().len(), home.cortex.directives().len()), (0, 0));
     assert_eq!(home.cortex.signals(10).unwrap().len(), 0);
 }

@@ -132,7 +132,7 @@ async fn a_forgotten_peer_is_in_no_belief_and_no_record() {
     home.cycle("ben", believing("ben", "Ben is fine", "r")).await;
     home.hears("npub-x", "hello").await;
     home.ledger.forget(&agent(), &peer("npub-x")).await.unwrap();
-    home.cortex.forget(&peer("npub-x")).await.unwrap();
+    home.cortex.forget(&peer("npub-x"), |_, _| Ok(())).await.unwrap();
     let is_named =
         world.disk.records().iter().any(|(_, key, value)| {
             [key, value].into_iter().any(|bytes| String::from_utf8_lossy(bytes).contains("npub-x"))

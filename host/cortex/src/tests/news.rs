@@ -136,6 +136,6 @@ async fn an_overdue_commitment_is_news_until_it_is_closed() {
     home.cortex.close_commitment("table".to_owned(), true).await.unwrap();
     assert_eq!(news(&home, 0), (vec![], vec![], 1));
     // Forgotten with its peer.
-    home.cortex.forget(&peer("mai")).await.unwrap();
+    home.cortex.forget(&peer("mai"), |_, _| Ok(())).await.unwrap();
     assert_eq!(news(&home, 0), (vec![], vec![], 1));
 }

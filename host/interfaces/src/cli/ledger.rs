@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use base::Timestamp;
 use base::text::Foreign;
+use base::{RefusalCode, Timestamp};
 use clap::{Args, Subcommand};
+use cognition::{MAX_MEMORIES, Memory};
 use ledger::{Assessment, AssessmentSource, ChannelName, Direction, ForgottenPeer, PeerId, PeerReport, PeerSummary};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -91,7 +92,7 @@ pub(super) async fn run(command: LedgerCommand, context: &Context) -> Done {
                     context.answer(&notes, || forgotten(&notes, context.output.columns))?;
                 }
                 LedgerCommand::List(ListArgs { limit, after, .. }) => {
-                    let after = after.map(|after| format!("&after={}", encoded(&after))).unwrap_or_default();
+                    let after = after.map(|after| format!("&after={}", encoded(after.as_str()))).unwrap_or_default();
                     let path = format!("/v1/ledger/peers?agent={agent}&limit={limit}{after}");
                     let peers: Vec<PeerSummary> = session.ask(&Call::get(path)).await?;
                     context.answer(&peers, || list(&peers, context.output.columns))?;
@@ -117,9 +118,17 @@ pub(super) async fn run(command: LedgerCommand, context: &Context) -> Done {
                 }
                 LedgerCommand::Forget { peer } => {
                     let of_agent = path(&peer, &format!("?agent={agent}"));
+                    let source = format!("peer:{peer}");
+                    let listing =
+                        format!("/v1/memories?agent={agent}&limit={MAX_MEMORIES}&source={}", encoded(&source));
                     // Shown before the question, and an unknown peer is refused without one.
-                    let report: PeerReport = session.ask(&Call::get(of_agent.clone())).await?;
-                    let word = confirm(&card(&report.summary), context).await?;
+                    let memories: Vec<Memory> = session.ask(&Call::get(listing)).await?;
+                    let known = match session.ask::<PeerReport>(&Call::get(of_agent.clone())).await {
+                        Ok(report) => Some(report.summary),
+                        Err(refusal) if refusal.code == RefusalCode::NotFound && !memories.is_empty() => None,
+                        Err(refusal) => return Err(refusal.into()),
+                    };
+                    let word = confirm(&card(&peer, known.as_ref(), memories.len()), context).await?;
                     let note: ForgottenPeer = session.ask(&Call::delete(of_agent).with(word)).await?;
                     context.answer(&note, || format!("forgotten: {}", deleted(&note)))?;
                 }
@@ -129,19 +138,28 @@ pub(super) async fn run(command: LedgerCommand, context: &Context) -> Done {
         .await
 }
 
-fn encoded(peer: &PeerId) -> String {
-    utf8_percent_encode(peer.as_str(), NON_ALPHANUMERIC).to_string()
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 fn path(peer: &PeerId, rest: &str) -> String {
-    format!("/v1/ledger/peers/{}{rest}", encoded(peer))
+    format!("/v1/ledger/peers/{}{rest}", encoded(peer.as_str()))
 }
 
-fn card(peer: &PeerSummary) -> Card {
-    Card::new("forget a peer?")
-        .with("peer", peer.peer.as_str())
-        .with("known", counts(peer))
-        .with("deletes", "conversations, interactions, assessments, beliefs, and memories of its text, for good")
+/// Before a peer is forgotten. `known`: its record, if the ledger has one.
+fn card(peer: &PeerId, known: Option<&PeerSummary>, memories: usize) -> Card {
+    let card = Card::new("forget a peer?")
+        .with("peer", peer.as_str())
+        .with("known", known.map_or_else(|| "by memories alone".to_owned(), counts))
+        .with("deletes", "its conversations, interactions, assessments and beliefs, for good");
+    if memories == 0 {
+        return card;
+    }
+    // A memory has all the sources of its conversation, so that the owner's own words may be among them.
+    card.with(
+        "and",
+        format!("memories kept after text about it: {memories} (`motor memory list --source peer:{peer}`)"),
+    )
 }
 
 /// The numbers of the records that were deleted with a peer.
