@@ -151,6 +151,10 @@ impl NeuronBook {
         let mut state = self.0.state.lock().await;
         let key = (draft.agent.clone(), draft.name.clone());
         match state.heads.get(&key) {
+            // Its quarantine has refused exactly this.
+            Some(known) if known.fault.is_some() && known.status == NeuronStatus::Rejected && known.draft == draft => {
+                return Ok(known.clone());
+            }
             Some(known) if known.hash == draft.hash() => match known.status {
                 // Its scenarios may have been wrong.
                 NeuronStatus::Rejected if known.fault.is_some() => {}
