@@ -328,6 +328,27 @@ fn a_message_that_was_the_owners_has_lost_its_authority_after_a_kill() {
 }
 
 #[test]
+fn each_turn_asks_the_model_of_its_role() {
+    let world = World::new(|asked| match (asked.is_mind(), asked.role()) {
+        (true, "user") if asked.last() == "act" => call("core_act", json!({ "task": "say it" })),
+        _ => says(&format!("{} says so", asked.model())),
+    });
+    let motor = world.motor.env("LLM_SMART_MODEL", "openai/smart").env("LLM_FAST_MODEL", "openai/fast");
+    let world = World { motor, ..world };
+    let serving = world.serve();
+    assert_eq!(world.send_as_peer("mai", "hello").0, 200);
+    world.follow_peer("mai").until("said", "fast says so");
+    let mut chat = world.follow();
+    world.send("hello");
+    chat.until("said", "smart says so");
+    world.send("act");
+    chat.until("said", "smart says so");
+    // The end of the run, which another role's model did, is told by the quick one.
+    chat.until("said", "fast says so");
+    serving.kill();
+}
+
+#[test]
 fn a_secret_in_a_message_never_reaches_the_model() {
     let world = World::new(|asked| says(&format!("heard {}", asked.last())));
     let secret = "hunter2-and-more";

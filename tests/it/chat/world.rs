@@ -64,6 +64,11 @@ impl Asked<'_> {
         between(text(&self.messages()[0]), "# Open questions of runs\n- ", " ").to_owned()
     }
 
+    /// The model that is asked.
+    pub(crate) fn model(&self) -> &str {
+        self.0["model"].as_str().unwrap()
+    }
+
     /// The whole request as JSON.
     pub(crate) fn text(&self) -> String {
         self.0.to_string()

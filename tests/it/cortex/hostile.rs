@@ -57,6 +57,19 @@ fn a_model_that_cannot_be_reached_skips_the_cycle() {
 }
 
 #[test]
+fn a_credential_in_a_summary_never_reaches_the_reflection() {
+    let mind = Mind::new();
+    let mind = Mind { motor: mind.motor.env("MOTOR_KEYRING", "off"), ..mind };
+    let secret = "hunter2-and-more";
+    let set = ["credential", "set", "api_key", "--domain", "api.example.com"];
+    mind.motor.run_as_owner(&set, &format!("{secret}\n")).succeeded();
+    mind.hears("mai", &format!("sends {secret} as the key"));
+    mind.cycle(&["mai"], trusting("mai", 1));
+    let requests = json!(mind.requests()).to_string();
+    assert!(!requests.contains(secret) && requests.contains("as the key"), "{requests}");
+}
+
+#[test]
 fn a_hallucination_about_peers_that_were_not_shown_changes_nothing() {
     let mind = settled();
     mind.hears("ben", "hello");
