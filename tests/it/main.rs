@@ -74,6 +74,7 @@ mod setup;
 mod shell;
 mod side_by_side;
 mod silent_clients;
+mod size;
 mod skills_attack;
 mod skills_cli;
 mod skills_fetched;

@@ -25,7 +25,7 @@ pub(crate) fn for_untrusted() -> Config {
         .concurrency_support(false)
         .wasm_backtrace_max_frames(None)
         .native_unwind_info(false)
-        .generate_address_map(true)
+        .generate_address_map(false)
         .wasm_relaxed_simd(false)
         .wasm_tail_call(false)
         // wasmtime's own adapters between the parts of a composed component use several memories.
