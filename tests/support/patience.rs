@@ -64,9 +64,10 @@ fn processor_time() -> HashMap<u32, u64> {
     processes.iter().filter(|(pid, _)| is_below(**pid)).map(|(pid, (_, time))| (*pid, *time)).collect()
 }
 
-/// The parent of a process and its processor time, from its line in `proc(5)`. Its name may contain spaces and parentheses.
+/// The parent of a process and its processor time, from its line in `proc(5)`. Its name may contain spaces and parentheses. The time of
+/// children that have ended counts, too: a compiler that worked for most of a window may be gone at its end.
 fn of_process(stat: &str) -> Option<(u32, u64)> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let [user, system] = [11, 12].map(|index| fields.get(index).and_then(|field| field.parse::<u64>().ok()));
-    Some((fields.get(1)?.parse().ok()?, user? + system?))
+    let times = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok());
+    Some((fields.get(1)?.parse().ok()?, times.sum::<Option<u64>>()?))
 }
