@@ -6,6 +6,7 @@
 //!
 //! Architecture invariant: no runs, no models, no store, no policy. This crate knows bytes, limits and calls.
 
+mod background;
 pub mod call;
 pub mod code;
 pub mod compile;

@@ -1,7 +1,7 @@
 //! Reflectors: components that build the prompt of a reflection and read its reply (SPEC CX-3).
 //!
 //! Pure: the linker has `motor:host/log` and nothing else, and a component that imports anything besides is refused by name
-//! before it runs. Each call has a fresh instance, under the limits of any other call.
+//! before it runs. Each call has a fresh instance, under the limits of any other call, and runs in the background.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
 use wasmtime::component::Linker;
 
+use crate::background;
 use crate::call;
 use crate::engine::Runtime;
 use crate::inspect::{Capability, Import, Inspection, Kind};
@@ -177,42 +178,39 @@ impl ReflectorComponent {
 
     /// The prompt for the facts of a cycle, as JSON text.
     pub async fn compose(&self, facts: &str, call: ReflectorCall) -> CallReport<ReflectionPrompt, String> {
-        let most = call.limits.output_bytes;
-        let composed = self.run(call, async |store| {
-            let instance = self.pre.instantiate_async(&mut *store).await?;
-            instance.motor_host_reflection().call_compose(&mut *store, facts).await
+        let (pre, facts) = (self.pre.clone(), facts.to_owned());
+        let composed = self.run(call, async move |store| {
+            let instance = pre.instantiate_async(&mut *store).await?;
+            instance.motor_host_reflection().call_compose(&mut *store, &facts).await
         });
-        composed
-            .await
-            .map(|outcome| settle(outcome, most, |wit::Prompt { system, user }| ReflectionPrompt { system, user }))
+        composed.await
     }
 
     /// The proposals in a reply of the model.
     pub async fn interpret(&self, reply: &str, call: ReflectorCall) -> CallReport<ReflectionProposals, String> {
-        let most = call.limits.output_bytes;
-        let read = self.run(call, async |store| {
-            let instance = self.pre.instantiate_async(&mut *store).await?;
-            instance.motor_host_reflection().call_interpret(&mut *store, reply).await
+        let (pre, reply) = (self.pre.clone(), reply.to_owned());
+        let read = self.run(call, async move |store| {
+            let instance = pre.instantiate_async(&mut *store).await?;
+            instance.motor_host_reflection().call_interpret(&mut *store, &reply).await
         });
-        read.await.map(|outcome| settle(outcome, most, ReflectionProposals::from))
+        read.await
     }
 
     /// The guidance in a reply of the model. `None` if the reflector reads none, as those of earlier versions.
     pub async fn guide(&self, reply: &str, call: ReflectorCall) -> Option<CallReport<GuidanceProposals, String>> {
-        let guiding = self.guiding.as_ref()?;
-        let most = call.limits.output_bytes;
-        let read = self.run(call, async |store| {
+        let (guiding, reply) = (self.guiding.clone()?, reply.to_owned());
+        let read = self.run(call, async move |store| {
             let instance = guiding.instantiate_async(&mut *store).await?;
-            instance.motor_host_guidance().call_guide(&mut *store, reply).await
+            instance.motor_host_guidance().call_guide(&mut *store, &reply).await
         });
-        Some(read.await.map(|outcome| settle(outcome, most, GuidanceProposals::from)))
+        Some(read.await)
     }
 
-    async fn run<T>(
+    async fn run<T, U: From<T> + Texts + Send + 'static>(
         &self,
         call: ReflectorCall,
-        work: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> CallReport<T, String> {
+        work: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<Result<T, String>> + Send + 'static,
+    ) -> CallReport<U, String> {
         let ReflectorCall { limits, notes, cancel } = call;
         let given = CallInputs { notes, ..CallInputs::nothing(&limits) };
         let made = state::store(self.component.compiled.engine(), CallState::new(&limits, given), &limits);
@@ -220,19 +218,21 @@ impl ReflectorComponent {
             Ok(store) => store,
             Err(error) => return CallReport::host_fault(error.to_string()),
         };
-        let (outcome, usage) = call::run(&self.runtime, &mut store, &limits, &cancel, work).await;
-        let ended = state::end(store, usage).await;
-        CallReport::of(outcome, ended.usage)
+        let (runtime, cancel) = (self.runtime.clone(), cancel.child_token());
+        // A caller that goes away ends the guest.
+        let _ends = cancel.clone().drop_guard();
+        let called = background::run(async move || {
+            let (outcome, usage) = call::run(&runtime, &mut store, &limits, &cancel, work).await;
+            let ended = state::end(store, usage).await;
+            CallReport::of(settle(outcome, limits.output_bytes), ended.usage)
+        });
+        called.await.unwrap_or_else(CallReport::host_fault)
     }
 }
 
 /// The value of a call, unless its texts have more than `most` bytes. The guest's own error is a refusal.
-fn settle<T, U: Texts>(
-    outcome: Outcome<Result<T, String>, String>,
-    most: u64,
-    value: impl FnOnce(T) -> U,
-) -> Outcome<U, String> {
-    match outcome.map(|answer| answer.map(value)) {
+fn settle<T, U: From<T> + Texts>(outcome: Outcome<Result<T, String>, String>, most: u64) -> Outcome<U, String> {
+    match outcome.map(|answer| answer.map(U::from)) {
         Outcome::Returned(Ok(value)) if value.bytes() > most => {
             Outcome::Exceeded(LimitExceeded { limit: Limit::OutputBytes, value: most })
         }
@@ -282,6 +282,12 @@ impl Texts for GuidanceProposals {
 
 fn sum(lengths: impl IntoIterator<Item = usize>) -> u64 {
     lengths.into_iter().fold(0, |sum, length| sum.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)))
+}
+
+impl From<wit::Prompt> for ReflectionPrompt {
+    fn from(wit::Prompt { system, user }: wit::Prompt) -> Self {
+        Self { system, user }
+    }
 }
 
 impl From<wit::Proposals> for ReflectionProposals {
