@@ -25,7 +25,7 @@ pub(crate) async fn run<R: Send + 'static>(work: impl AsyncFnOnce() -> R + Send 
         lower();
         let result = executor.block_on(giving_way(work()));
         // A caller that went away does not want it.
-        let _ = sender.send(result);
+        drop(sender.send(result));
     };
     std::thread::Builder::new().name("background".to_owned()).spawn(body).map_err(|error| error.to_string())?;
     result.await.map_err(|_| "the thread of the guest ended early".to_owned())
@@ -49,7 +49,7 @@ async fn giving_way<R>(work: impl Future<Output = R>) -> R {
 fn lower() {
     // Elsewhere the call means the whole process. A refusal costs speed, nothing else.
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, PRIORITY);
+    drop(rustix::process::setpriority_process(None, PRIORITY));
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ const PEER: &str = "mai";
 /// A reply to a reflection that is named by its facts.
 const REPLY: &str = "reply:";
 
-/// An attack of the hostile reflector: the facts hold what a peer wrote.
+/// An attack of the hostile reflector: the facts hold the words of a peer.
 struct Attack {
     writes: &'static str,
     does: &'static str,
-    /// What the record of the cycle says.
+    /// Words of the record of the cycle.
     ends: &'static str,
 }
 
