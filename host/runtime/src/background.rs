@@ -49,7 +49,7 @@ async fn giving_way<R>(work: impl Future<Output = R>) -> R {
 fn lower() {
     // Elsewhere the call means the whole process. A refusal costs speed, nothing else.
     #[cfg(target_os = "linux")]
-    drop(rustix::process::setpriority_process(None, PRIORITY));
+    rustix::process::setpriority_process(None, PRIORITY).ok();
 }
 
 #[cfg(test)]
