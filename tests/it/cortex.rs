@@ -1,5 +1,6 @@
 //! The cortex with the real program and a scripted model over real HTTP (SPEC CX-1 to CX-9, CX-11, LED-4).
 
+mod followed;
 mod guidance;
 mod hostile;
 mod interrupted;

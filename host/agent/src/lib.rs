@@ -85,7 +85,7 @@ pub use motor::{AgentSpend, Spend};
 pub use neuron::Neurons;
 pub use owner::{Credentials, Domains};
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
-pub use reflection::{CortexEvent, Reflections};
+pub use reflection::{CortexEvent, CortexEventBody, Reflections};
 pub use retention::HomeUsage;
 pub use runs::Runs;
 pub use runtime::Language;

@@ -28,6 +28,8 @@ use ledger::{Assessment, Ledger, NewAssessment, NewInteraction, PeerId, Recorded
 use motor::RunTrace;
 use parking_lot::{Mutex, RwLock};
 use runtime::Runtime;
+use schemars::JsonSchema;
+use serde::Serialize;
 use store::Store;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -101,12 +103,25 @@ struct ReflectionsInner {
 }
 
 /// An event of a cortex (SPEC CX-5, CX-8).
-#[derive(Debug, Clone, PartialEq)]
-pub enum CortexEvent {
-    /// `cortex.after_assess`: an assessment was recorded.
-    AfterAssess(AgentName, AfterAssess),
-    /// `cortex.after_reflect`: the proposals of a cycle were applied.
-    AfterReflect(AgentName, AfterReflect),
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CortexEvent {
+    /// The agent whose cortex it is.
+    pub agent: AgentName,
+    /// Its kind and its payload.
+    #[serde(flatten)]
+    pub body: CortexEventBody,
+}
+
+/// The kind of an event with its payload.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "type", content = "payload")]
+pub enum CortexEventBody {
+    /// An assessment was recorded.
+    #[serde(rename = "cortex.after_assess")]
+    AfterAssess(AfterAssess),
+    /// The proposals of a cycle were applied.
+    #[serde(rename = "cortex.after_reflect")]
+    AfterReflect(AfterReflect),
 }
 
 impl Reflections {
@@ -412,11 +427,10 @@ impl Reflections {
                 // A commitment may be overdue already, and a directive is news.
                 self.0.wake.notify_one();
             }
-            let assessed = assessed.iter().cloned().map(|event| CortexEvent::AfterAssess(agent.clone(), event));
-            let reflected = reflected.iter().cloned().map(|event| CortexEvent::AfterReflect(agent.clone(), event));
-            for event in assessed.chain(reflected) {
+            let assessed = assessed.iter().cloned().map(CortexEventBody::AfterAssess);
+            for body in assessed.chain(reflected.iter().cloned().map(CortexEventBody::AfterReflect)) {
                 // Without a receiver an event is lost; the history has it.
-                self.0.events.send(event).ok();
+                self.0.events.send(CortexEvent { agent: agent.clone(), body }).ok();
             }
         }
         Ok(outcome)

@@ -268,6 +268,7 @@ fn api_routes() -> ApiRoutes {
         .get("/v1/cortex", "Show the state of an agent's cortex", cortex::status)
         .get("/v1/cortex/beliefs", "List the active beliefs, the latest confirmed last", cortex::beliefs)
         .get("/v1/cortex/history", "List the latest cycles, the newest first", cortex::history)
+        .get("/v1/cortex/events", "Follow assessments and applied cycles as they happen", cortex::events)
         .get("/v1/cortex/commitments", "List the commitments, the oldest first", cortex::commitments)
         .post("/v1/cortex/commitment-closings", "Close a commitment as kept or dropped", cortex::close_commitment)
         .refusing(&refusals::CONSENT)

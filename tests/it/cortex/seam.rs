@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::config::LoadedConfig;
-use agent::{CortexEvent, Home, Host, HostOptions, ReflectRequest};
+use agent::{CortexEvent, CortexEventBody, Home, Host, HostOptions, ReflectRequest};
 use base::{AgentName, Random, SystemClock};
 use cortex::{Injected, Observation};
 use ledger::{ChannelName, Direction, NewInteraction, PeerId};
@@ -73,9 +73,13 @@ fn beliefs_reach_the_prompt_while_the_cortex_is_on_and_events_are_heard() {
         assert_eq!(injected(&other), Injected::default());
         assert_eq!(reflections.inject(&main, Some(&peer("mai")), 20_000).text, text);
         assert_eq!(reflections.inject(&main, Some(&peer("ben")), 20_000), Injected::default());
-        let Ok(CortexEvent::AfterAssess(agent, assessed)) = events.try_recv() else { panic!("no event") };
+        let Ok(CortexEvent { agent, body: CortexEventBody::AfterAssess(assessed) }) = events.try_recv() else {
+            panic!("no event")
+        };
         assert_eq!((agent, assessed.trust, assessed.peer_id), (main.clone(), 1, peer("mai")));
-        let Ok(CortexEvent::AfterReflect(_, reflected)) = events.try_recv() else { panic!("no event") };
+        let Ok(CortexEvent { body: CortexEventBody::AfterReflect(reflected), .. }) = events.try_recv() else {
+            panic!("no event")
+        };
         assert_eq!((reflected.cycle, reflected.beliefs_added), (1, vec!["mai-is-polite".to_owned()]));
 
         reflections.switch(&main, false).await.unwrap();

@@ -1,13 +1,20 @@
 //! The cortex of an agent: `/v1/cortex` (SPEC CX-6 to CX-10). Only the owner reflects at will, and switches it.
 
-use agent::{ApproveReflector, CortexStatus, ReflectReply, ReflectRequest, ReflectorSummary, RevokeReflector};
+use std::convert::Infallible;
+
+use agent::{
+    ApproveReflector, CortexEvent, CortexStatus, ReflectReply, ReflectRequest, ReflectorSummary, RevokeReflector,
+};
 use axum::Json;
 use axum::extract::State;
+use axum::response::sse::Event;
 use base::{AgentName, Refusal, RefusalCode};
 use cortex::{Belief, Commitment, CortexSignal, Directive, ReflectionRecord};
+use futures_util::{Stream, StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::events::{EventStream, event};
 use super::reply::{ApiResult, ErrorReply};
 use super::scope::{Owner, Reader};
 use super::{ApiState, Body, Query};
@@ -100,6 +107,22 @@ pub(super) async fn history(
 ) -> ApiResult<Vec<ReflectionRecord>> {
     access.check_agent(&agent)?;
     Ok(Json(api.host.reflections.history(&agent, limit.min(MAX_LISTED_CYCLES))?))
+}
+
+/// The events of cortexes from now on. A client that reads too slowly misses events, and its stream ends: the history has all of them.
+pub(super) async fn events(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+) -> Result<EventStream<CortexEvent, impl Stream<Item = Result<Event, Infallible>> + Send>, ErrorReply> {
+    let followed = stream::unfold((api.host.reflections.events(), access), |(mut events, access)| async move {
+        loop {
+            let heard = events.recv().await.ok()?;
+            if access.sees(&heard.agent) {
+                return Some((Ok(event(None, &heard)), (events, access)));
+            }
+        }
+    });
+    Ok(EventStream::new(followed.take_until(api.closing.cancelled_owned())))
 }
 
 pub(super) async fn commitments(
