@@ -211,6 +211,8 @@ fn explain(validator: &jsonschema::Validator, schema: &Value, value: &Value) -> 
     if !missing.is_empty() {
         problems.push(format!("missing: {}", missing.join(", ")));
     }
+    // Names beside a `$ref` are not found above, and only the validator knows them.
+    let has_names = !problems.is_empty();
     for error in validator.iter_errors(value).take(MAX_PROBLEMS) {
         let at_top = error.instance_path().as_str().is_empty();
         // Names at the top level are reported above, in better words.
@@ -218,7 +220,7 @@ fn explain(validator: &jsonschema::Validator, schema: &Value, value: &Value) -> 
             error.kind(),
             ValidationErrorKind::Required { .. } | ValidationErrorKind::AdditionalProperties { .. }
         );
-        if at_top && about_names {
+        if at_top && about_names && has_names {
             continue;
         }
         let place = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");

@@ -34,6 +34,14 @@ fn refuses(given: Value, part: &str) {
 }
 
 #[test]
+fn names_beside_a_reference_are_named_in_a_refusal() {
+    let schema = json!({ "$ref": "#/$defs/any", "$defs": { "any": {} }, "required": ["path"] });
+    assert_eq!(check_arguments(&schema, json!({ "path": 1 })), Ok(json!({ "path": 1 })));
+    let error = check_arguments(&schema, json!({ "other": 1 })).unwrap_err();
+    assert!(error.contains("path"), "{error}");
+}
+
+#[test]
 fn obvious_slips_are_mended() {
     mends(json!({"path": "a", "limit": "5"}), json!({"path": "a", "limit": 5}));
     mends(json!({"path": "a", "ratio": " 0.5 "}), json!({"path": "a", "ratio": 0.5}));
