@@ -3,6 +3,7 @@
 //! request, with the whole conversation in it, takes from a client without a host.
 
 mod cycles;
+mod hooks;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -26,12 +27,13 @@ pub fn run() -> Result<()> {
     println!("\na turn of cognition");
     let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     executor.block_on(async {
-        let model = Model::start().await;
+        let model = Model::start(cycles::reply).await;
         let home = Motor::bare().env("MOTOR_KEYRING", "off").unattended();
         let mut talk = Talk::open(&home, &model).await?;
         alone(&mut talk).await?;
         talk.host.shutdown().await;
-        cycles::attacked(&model).await
+        cycles::attacked(&model).await?;
+        hooks::measure().await
     })
 }
 
@@ -48,7 +50,7 @@ async fn alone(talk: &mut Talk<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A model that answers at once: a reflection as the cycle wants it, everything else in one word.
+/// A model that answers at once.
 struct Model {
     server: ModelServer,
     /// The latest request that was not for a reflection.
@@ -56,12 +58,13 @@ struct Model {
 }
 
 impl Model {
-    async fn start() -> Self {
+    /// `reflect` has the replies to requests for a reflection; all others get one word.
+    async fn start(reflect: fn(&str) -> Option<String>) -> Self {
         let asked = Arc::new(Mutex::new(String::new()));
         let latest = asked.clone();
         let reply = move |body: &Value| {
             let body = body.to_string();
-            let text = cycles::reply(&body).unwrap_or_else(|| {
+            let text = reflect(&body).unwrap_or_else(|| {
                 *latest.lock().expect("no panic holds it") = body;
                 "noted".to_owned()
             });
@@ -75,6 +78,23 @@ fn peer(name: &str) -> Result<PeerId> {
     PeerId::parse(name).map_err(|error| anyhow!(error.to_string()))
 }
 
+async fn open(motor: &Motor, model: &Model) -> Result<Host> {
+    let home = Home::at(motor.home().to_owned());
+    let url = model.server.base_url();
+    let variables = [("LLM_DEFAULT_MODEL", "openai/test"), ("OPENAI_API_KEY", "sk-bench"), ("OPENAI_BASE_URL", &url)];
+    let env = agent::env::of_list(&variables);
+    let options = HostOptions {
+        config: LoadedConfig::load(&home, None, &env, &[("energy.enabled".to_owned(), "false".to_owned())])?,
+        home,
+        env,
+        vault_variables: std::collections::BTreeMap::new(),
+        compile_worker: Some(crate::component::compile_worker()?),
+        clock: Arc::new(SystemClock::default()),
+        random: Arc::new(Random::from_system()),
+    };
+    Ok(Host::open(options).await?)
+}
+
 /// One conversation with a host.
 struct Talk<'a> {
     host: Host,
@@ -86,21 +106,7 @@ struct Talk<'a> {
 impl<'a> Talk<'a> {
     /// After its first turn.
     async fn open(motor: &Motor, model: &'a Model) -> Result<Self> {
-        let home = Home::at(motor.home().to_owned());
-        let url = model.server.base_url();
-        let variables =
-            [("LLM_DEFAULT_MODEL", "openai/test"), ("OPENAI_API_KEY", "sk-bench"), ("OPENAI_BASE_URL", &url)];
-        let env = agent::env::of_list(&variables);
-        let host = Host::open(HostOptions {
-            config: LoadedConfig::load(&home, None, &env, &[("energy.enabled".to_owned(), "false".to_owned())])?,
-            home,
-            env,
-            vault_variables: std::collections::BTreeMap::new(),
-            compile_worker: Some(crate::component::compile_worker()?),
-            clock: Arc::new(SystemClock::default()),
-            random: Arc::new(Random::from_system()),
-        })
-        .await?;
+        let host = open(motor, model).await?;
         let mut talk = Self { host, client: reqwest::Client::new(), model, seen: None };
         talk.turn().await?;
         Ok(talk)
