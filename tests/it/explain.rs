@@ -176,3 +176,74 @@ fn tools_commands_and_credentials_that_would_be_asked_about_say_when() {
     }
     assert_eq!(server.calls(), 0);
 }
+
+const ALL: &str = "bash read write append patch list glob grep";
+/// The tools of [`ALL`] that a small model is offered.
+const FEWER: &str = "bash read write patch grep";
+
+#[test]
+fn a_small_model_is_offered_no_file_tool_that_the_shell_replaces() {
+    let server = block_on(ModelServer::scripted(json!({ "turns": [] })));
+    let motor = Motor::with_model(&server);
+    let directory = motor.directory().join("work");
+    std::fs::create_dir(&directory).unwrap();
+    let directory = directory.display().to_string();
+    let offered = |constrained: bool, grants: &[&str]| {
+        let setting = format!("models.constrained={constrained}");
+        let explained = motor.json(&[&["explain", "x", "--set", setting.as_str()][..], grants].concat());
+        let names = explained["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    for grants in [&["--tools", "bash,filesystem"][..], &["--on", directory.as_str()]] {
+        assert_eq!(offered(true, grants), FEWER, "{grants:?}");
+        assert_eq!(offered(false, grants), ALL, "{grants:?}");
+    }
+    // Tools that are named are offered, and all of them where the shell is narrowed or missing.
+    assert_eq!(offered(true, &["--tools", "bash,read,list"]), "bash read list");
+    assert_eq!(offered(true, &["--tools", "bash,filesystem", "--commands", "ls,cat"]), ALL);
+    assert_eq!(offered(true, &["--tools", "filesystem"]), ALL.trim_start_matches("bash "));
+}
+
+/// The names of the tools in a request, which are in its prompt if the model is constrained.
+fn offered_in(request: &Value) -> String {
+    let native = request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str());
+    let prompt = request["messages"][0]["content"].as_str().unwrap();
+    let listed = prompt.split_once("The tools:\n").map_or("", |(_, listed)| listed);
+    let listed = listed.lines().filter_map(|line| line.strip_prefix("- ")?.split(' ').next());
+    native.chain(listed).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_run_keeps_the_tools_that_it_began_with() {
+    let question = json!({ "question": "Which?" });
+    for (constrained, tools) in [(true, FEWER), (false, ALL)] {
+        let asks = match constrained {
+            true => json!({ "text": json!({ "tool": "ask_user", "arguments": question }).to_string() }),
+            false => json!({ "tool_calls": [{ "name": "ask_user", "arguments": question }] }),
+        };
+        let turns = json!({ "turns": [asks, { "text": r#"{"answer": "done"}"# }] });
+        let server = block_on(ModelServer::scripted(turns));
+        let motor = Motor::with_model(&server);
+        let serve = |constrained: bool| {
+            let setting = format!("models.constrained={constrained}");
+            let serving = motor.start(&["serve", "--set", setting.as_str()]);
+            serving.wait_for_words("listening");
+            serving
+        };
+        let serving = serve(constrained);
+        let run = motor.stdout(&["act", "x", "--tools", "bash,filesystem", "--detach"]).trim().to_owned();
+        motor.wait_for_status(&run, "awaiting_input");
+        serving.kill();
+        // The next host has the other setting.
+        let _serving = serve(!constrained);
+        motor.run_as_owner(&["task", "respond", &run, "the first"], "").succeeded();
+        motor.wait_for_status(&run, "completed");
+        let kept: Vec<_> = tools.split(' ').collect();
+        assert_eq!(motor.json(&["task", "status", &run])["tools"], json!(kept));
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2);
+        for request in &requests {
+            assert_eq!(offered_in(&request.body), format!("{tools} ask_user request_approval"));
+        }
+    }
+}

@@ -11,6 +11,7 @@ use skills::{Policy as SkillPolicy, Taken};
 
 use crate::access::RunConsents;
 use crate::api::{ActRequest, Caller};
+use crate::config::ModelsConfig;
 use crate::directories;
 use crate::environment::HostEnvironment;
 use crate::skill::{NamedTools, Purpose, SkillPlan, combine, named_tools, skill_plan};
@@ -78,6 +79,7 @@ pub(crate) async fn plan(
         [] if !grant.directories.is_empty() => catalogue::resolve(&directories::default_tools())?,
         _ => bundled,
     };
+    tools = offered(tools, request, &environment.config().models);
     if let Some(of_skill) = skill_plan(request, purpose, environment).await? {
         let SkillPlan { taken, grant: granted, policy, own: brought, problems: wrong, warnings: said } = of_skill;
         // If the caller names tools, the run has only those and the skill's own; the policy's tools are the default.
@@ -166,6 +168,17 @@ pub(crate) async fn plan(
     Ok(Plan { tools, skill, own, grant, money, policy, problems, warnings })
 }
 
+/// The bundled tools that a new run is offered with these settings: a small model has fewer to read and to choose from.
+///
+/// They are stored with the run, so another setting does not change the tools of a run that has begun.
+fn offered(tools: Vec<String>, request: &ActRequest, models: &ModelsConfig) -> Vec<String> {
+    // A narrowed shell may lack the commands that replace tools.
+    if !models.constrained || request.commands.is_some() {
+        return tools;
+    }
+    catalogue::beside_shell(tools, &request.tools)
+}
+
 /// Why a run may not be granted the tool that saves credentials, if it is to be.
 fn cannot_save(tools: &[String], skill: Option<(&SkillGrant, &SkillPolicy)>) -> Option<Refusal> {
     if !tools.iter().any(|tool| tool == SAVE_CREDENTIAL) {
@@ -209,4 +222,35 @@ fn bound_nowhere(granted: &vault::GrantedCredential) -> String {
          configuration: `credentials.domains = {{ {name} = [\"DOMAIN\"] }}`",
         granted.name
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(names: &str) -> Vec<String> {
+        names.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[track_caller]
+    fn check(constrained: bool, named: &str, commands: Option<&str>, expected: &str) {
+        let models = ModelsConfig { constrained, ..ModelsConfig::default() };
+        let request = ActRequest { tools: list(named), commands: commands.map(list), ..ActRequest::default() };
+        let tools = catalogue::resolve(&list("bash filesystem")).unwrap();
+        assert_eq!(offered(tools, &request, &models).join(" "), expected);
+    }
+
+    #[test]
+    fn a_small_model_is_offered_fewer_file_tools_beside_the_whole_shell() {
+        let all = "bash read write append patch list glob grep";
+        let fewer = "bash read write patch grep";
+        check(true, "bash filesystem", None, fewer);
+        // As by default on a directory.
+        check(true, "", None, fewer);
+        check(true, "bash filesystem list", None, "bash read write patch list grep");
+        check(true, "bash filesystem", Some("cat ls"), all);
+        // The twin: another model has all of them.
+        check(false, "bash filesystem", None, all);
+        check(false, "", None, all);
+    }
 }

@@ -34,6 +34,8 @@ pub(crate) struct BundledTool {
     pub component: &'static str,
     /// Its use of the files of the workspace.
     pub files: FileUse,
+    /// Whether the shell can do all of its work, so that a small model is not offered both.
+    pub in_shell: bool,
     /// Whether it can reach the network if the run is granted domains.
     pub network: bool,
     /// Whether a run can narrow it to some of its commands (SPEC TOOL-2).
@@ -66,6 +68,7 @@ const PLAIN: BundledTool = BundledTool {
     aliases: &[],
     component: "",
     files: FileUse::None,
+    in_shell: false,
     network: false,
     commands: false,
     pages: false,
@@ -110,10 +113,11 @@ static TOOLS: [BundledTool; 10] = [
     },
     file_tool("read", FileUse::Read),
     file_tool("write", FileUse::Write),
-    file_tool("append", FileUse::Write),
+    BundledTool { in_shell: true, ..file_tool("append", FileUse::Write) },
     file_tool("patch", FileUse::Write),
-    file_tool("list", FileUse::Read),
-    file_tool("glob", FileUse::Read),
+    BundledTool { in_shell: true, ..file_tool("list", FileUse::Read) },
+    BundledTool { in_shell: true, ..file_tool("glob", FileUse::Read) },
+    // Unlike the commands of the shell, it searches files of any size.
     file_tool("grep", FileUse::Read),
 ];
 
@@ -160,6 +164,19 @@ pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
     let granted = TOOLS.iter().filter(|tool| names.iter().any(|name| grants(tool, name.trim())));
     let saves = names.iter().any(|name| name.trim() == SAVE_CREDENTIAL).then_some(SAVE_CREDENTIAL);
     Ok(granted.map(|tool| tool.name).chain(saves).map(str::to_owned).collect())
+}
+
+/// The tools without those whose work the shell among them can do; tools in `named` are kept.
+///
+/// Without the shell all are kept, because none replaces another: `append` takes files of any size and encoding, `list` shows
+/// sizes and directories, and `glob` finds files in a directory too large to list.
+#[must_use]
+pub fn beside_shell(mut tools: Vec<String>, named: &[String]) -> Vec<String> {
+    if tools.iter().any(|tool| tool == BASH) {
+        let is_named = |tool: &str| named.iter().any(|name| name.trim() == tool);
+        tools.retain(|tool| is_named(tool) || find(tool).is_none_or(|known| !known.in_shell));
+    }
+    tools
 }
 
 /// Whether a name grants bundled tools.
@@ -265,6 +282,22 @@ mod tests {
         assert_eq!(check(&["read", "code", "read"]).unwrap(), ["code", "read"]);
         assert_eq!(check(&["shell", "bash", "fetch"]).unwrap(), ["fetch", "bash"]);
         assert_eq!(check(&[]).unwrap(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn the_shell_replaces_file_tools_that_are_not_named() {
+        for (named, expected) in [
+            ("bash filesystem", "bash read write patch grep"),
+            ("shell filesystem list", "bash read write patch list grep"),
+            ("bash append glob", "bash append glob"),
+            ("code bash fetch", "code fetch bash"),
+            // The twin without the shell: all of them.
+            ("code filesystem", "code read write append patch list glob grep"),
+        ] {
+            let named: Vec<String> = named.split(' ').map(str::to_owned).collect();
+            let tools = resolve(&named).unwrap();
+            assert_eq!(beside_shell(tools, &named).join(" "), expected, "{named:?}");
+        }
     }
 
     #[test]

@@ -47,7 +47,8 @@ pub struct ModelsConfig {
     pub retries: usize,
     /// Milliseconds before the first retry; they double. Default 500.
     pub retry_first_ms: u64,
-    /// Ask for tool calls as schema-constrained JSON text instead of natively: for small models. Default off.
+    /// Ask for tool calls as schema-constrained JSON text instead of natively: for small models. Runs with `bash` then begin
+    /// with fewer file tools. Default off.
     pub constrained: bool,
     /// The older place of `[prices]`, with precedence over it: US dollars for a million tokens by `provider/model`.
     pub prices: BTreeMap<String, ModelPrice>,
