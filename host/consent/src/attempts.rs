@@ -122,4 +122,44 @@ mod tests {
         }
         assert_eq!(attempts.waiting.load(Ordering::Relaxed), 0);
     }
+
+    /// Counts the events that the thread of a test logs.
+    struct EventCounter(Arc<AtomicU32>);
+
+    impl tracing::Subscriber for EventCounter {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wrong_tokens_are_logged_once_for_each_power_of_two() {
+        // An event that is logged for the first time while another thread does the same may not reach a subscriber.
+        Attempts::default().wrong().await;
+        let logged = Arc::new(AtomicU32::new(0));
+        let _guard = tracing::subscriber::set_default(EventCounter(logged.clone()));
+        let attempts = Attempts::default();
+        let mut after_each = Vec::new();
+        for _ in 0..9 {
+            attempts.wrong().await;
+            after_each.push(logged.load(Ordering::Relaxed));
+        }
+        assert_eq!(after_each, [1, 2, 2, 3, 3, 3, 3, 4, 4]);
+    }
 }

@@ -190,4 +190,26 @@ mod tests {
         fs::create_dir(directory.path().join(FILE_NAME)).unwrap();
         assert!(TokenFile::read(directory.path()).is_err());
     }
+
+    #[test]
+    fn a_file_of_the_most_bytes_is_read_and_a_longer_one_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let token = OwnerToken::random().unwrap();
+        for (bytes, is_read) in [(MAX_FILE_BYTES, true), (MAX_FILE_BYTES + 1, false)] {
+            write(directory.path(), &format!("{:<bytes$}", token.expose()), 0o600);
+            assert_eq!(TokenFile::read(directory.path()).is_ok(), is_read, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn the_remedy_depends_on_why_a_file_cannot_be_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join(FILE_NAME)).unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        for (config, is_restored) in [(directory.path(), true), (file.as_path(), false)] {
+            let Err(ConsentError::File { remedy, .. }) = TokenFile::read(config) else { panic!("{config:?}") };
+            assert_eq!(remedy == RESTORE, is_restored, "{config:?}");
+        }
+    }
 }

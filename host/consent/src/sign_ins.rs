@@ -177,7 +177,7 @@ mod tests {
         assert!(world.gate.signed_in(session.expose()).is_some());
         assert!(world.gate.follow_link(link.expose()).await.is_err());
         let late = world.gate.make_link(world.claim(Door::Terminal)).await.unwrap();
-        world.clock.advance(LINK);
+        world.clock.advance(Duration::from_secs(120));
         assert!(world.gate.follow_link(late.expose()).await.is_err());
         // A link is no session, and a session no link.
         assert!(world.gate.signed_in(link.expose()).is_none());
@@ -194,5 +194,25 @@ mod tests {
         }
         assert!(world.gate.signed_in(oldest.expose()).is_none());
         assert_eq!(world.gate.sign_ins.sessions.lock().len(), MAX);
+    }
+
+    #[tokio::test]
+    async fn a_session_is_good_for_twelve_hours_after_its_last_use() {
+        let world = World::new().await;
+        let session = world.session().await;
+        for (seconds, is_good) in [(12 * 3_600 - 1, true), (12 * 3_600, false)] {
+            world.clock.advance(Duration::from_secs(seconds));
+            assert_eq!(world.gate.signed_in(session.expose()).is_some(), is_good, "{seconds}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_is_good_for_two_minutes_and_its_session_begins_when_it_is_followed() {
+        let world = World::new().await;
+        let link = world.gate.make_link(world.claim(Door::Terminal)).await.unwrap();
+        world.clock.advance(Duration::from_secs(119));
+        let session = world.gate.follow_link(link.expose()).await.unwrap();
+        world.clock.advance(Duration::from_secs(12 * 3_600 - 1));
+        assert!(world.gate.signed_in(session.expose()).is_some());
     }
 }

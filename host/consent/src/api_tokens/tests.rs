@@ -75,3 +75,19 @@ async fn names_are_unique_and_tokens_are_counted() {
         assert!(tokens.identify(guess).is_none(), "{guess:?}");
     }
 }
+
+#[test]
+fn scopes_are_named_as_in_json() {
+    for scope in [TokenScope::Read, TokenScope::Agent] {
+        assert_eq!(serde_json::to_value(scope).unwrap(), scope.as_str());
+    }
+}
+
+#[test]
+fn an_api_token_is_recognised_by_its_form_alone() {
+    let digits = "0a".repeat(32);
+    assert!(ApiTokens::is_token(&format!("motor-api-{digits}")));
+    for other in ["", "motor-api-", &digits, &format!("motor-owner-{digits}"), &format!("motor-api-{digits}0")] {
+        assert!(!ApiTokens::is_token(other), "{other}");
+    }
+}

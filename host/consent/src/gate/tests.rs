@@ -100,6 +100,15 @@ async fn the_owner_is_let_through_and_nobody_else() {
 }
 
 #[tokio::test]
+async fn a_consent_given_in_a_message_is_recorded_as_such() {
+    let home = Home::new();
+    let gate = home.open().await;
+    let consent = gate.admit(of(&home.token())).await.unwrap();
+    let expected = ConsentRecord { door: Door::Message, ..ConsentRecord::from(consent.clone()) };
+    assert_eq!(ConsentRecord::from(consent.by_message()), expected);
+}
+
+#[tokio::test]
 async fn a_home_keeps_its_token_and_the_state_only_its_hash() {
     let home = Home::new();
     let token = {
@@ -178,6 +187,19 @@ async fn a_sealed_token_needs_its_passphrase_and_none_is_made_in_its_place() {
     let unsealed = new.token.clone();
     assert!(!gate.replace(of(&token), new).await.unwrap().sealed);
     assert!(opens(&gate, &unsealed).await && !opens(&gate, &token).await);
+}
+
+#[tokio::test]
+async fn a_file_that_does_not_hold_the_known_token_is_an_error_of_the_start() {
+    let home = Home::new();
+    let gate = home.open().await;
+    gate.settle().await.unwrap();
+    gate.replace(of(&home.token()), sealed()).await.unwrap();
+    gate.settle().await.unwrap();
+    fs::remove_file(home.config().join(FILE_NAME)).unwrap();
+    assert!(matches!(gate.settle().await, Err(ConsentError::File { .. })), "the file is missing");
+    create_file(&home.config(), FILE_NAME, plain().file.text().expose().as_bytes()).unwrap();
+    assert!(matches!(gate.settle().await, Err(ConsentError::File { .. })), "it holds another token");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 
 use super::*;
 use crate::SkillError;
-use crate::trust::Described;
+use crate::trust::{Described, TrustRecord};
 
 #[tokio::test]
 async fn a_skill_goes_from_dropped_in_to_approved() {
@@ -221,4 +221,111 @@ async fn changes_at_the_same_time_leave_one_approved() {
     }
     let approved = (0..20).filter(|content| status(&book, &subject(&content.to_string())) == SkillStatus::Approved);
     assert_eq!(approved.count(), 1);
+}
+
+#[tokio::test]
+async fn each_stored_decision_is_announced_and_a_use_is_not() {
+    let (_, book) = opened();
+    let (pdf, changed) = (subject("1"), book.changed());
+    let count = || *changed.borrow();
+    assert_eq!(count(), 0);
+    book.added(&pdf, provenance("https://example.com/pdf.zip")).await.unwrap();
+    book.reviewed(&pdf, None).await.unwrap();
+    book.approve(&pdf, policy(), consent()).await.unwrap();
+    assert_eq!(count(), 3);
+    book.used(&pdf.name, &pdf.place, Timestamp::from_millis(5)).await.unwrap();
+    // An approved record is left as it is.
+    book.reviewed(&pdf, None).await.unwrap();
+    assert_eq!(count(), 3);
+    book.forget(&pdf.place, consent()).await.unwrap();
+    assert_eq!(count(), 4);
+}
+
+#[tokio::test]
+async fn a_record_that_begins_again_keeps_its_sources_its_policy_and_its_consent_alone() {
+    for is_superseded in [true, false] {
+        let (_, book) = opened();
+        let old = subject("1");
+        let described = Described { description: "Reads PDF.".to_owned(), body: "# PDF".to_owned() };
+        book.added(&old, provenance("https://example.com/pdf.zip")).await.unwrap();
+        book.made_by_motor(&old, extracted(), None).await.unwrap();
+        book.reviewed(&old, Some(described)).await.unwrap();
+        book.advised(&old, advisory(true)).await.unwrap();
+        let approved = book.approve(&old, policy(), consent()).await.unwrap();
+        assert_eq!(
+            (&approved.provenance, &approved.extracted_from),
+            (&Some(provenance("https://example.com/pdf.zip")), &Some(extracted()))
+        );
+        let again = if is_superseded {
+            book.approve(&subject("2"), policy(), consent()).await.unwrap();
+            old
+        } else {
+            Subject { modes: ContentHash::of(b"0755"), ..old }
+        };
+        let record = book.reviewed(&again, None).await.unwrap();
+        let expected = TrustRecord {
+            modes: again.modes,
+            status: SkillStatus::Reviewed,
+            advisory: None,
+            described: None,
+            ..approved
+        };
+        assert_eq!(record, expected, "{is_superseded}");
+    }
+}
+
+#[tokio::test]
+async fn a_self_description_has_at_most_a_mebibyte() {
+    let (_, book) = opened();
+    let pdf = subject("1");
+    let described = |body: usize| Some(Described { description: "x".repeat(10), body: "x".repeat(body) });
+    let refused = book.reviewed(&pdf, described((1 << 20) - 9)).await;
+    assert!(matches!(refused, Err(SkillError::Invalid { .. })));
+    assert_eq!(status(&book, &pdf), SkillStatus::NeedsReapproval);
+    book.reviewed(&pdf, described((1 << 20) - 10)).await.unwrap();
+    assert_eq!(status(&book, &pdf), SkillStatus::Reviewed);
+}
+
+#[tokio::test]
+async fn the_owners_words_about_a_rejection_are_shown_on_one_line_and_cut() {
+    let (most, longer) = ("x".repeat(200), "x".repeat(201));
+    for (given, shown) in [
+        (None, None),
+        (Some(" \n"), None),
+        (Some("it reads\n  too much"), Some("(it reads too much)".to_owned())),
+        (Some(most.as_str()), Some(format!("({most})"))),
+        (Some(longer.as_str()), Some(format!("({most}…)"))),
+    ] {
+        let (_, book) = opened();
+        let pdf = subject("1");
+        book.reject(&pdf, consent(), given.map(str::to_owned)).await.unwrap();
+        let reason = reason(&book, &pdf);
+        match shown {
+            Some(shown) => assert!(reason.contains(&shown), "{reason}"),
+            None => assert!(!reason.contains('('), "{reason}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_advice_against_a_skill_is_told_as_the_reason_of_its_status() {
+    for made in [false, true] {
+        let (_, book) = opened();
+        let pdf = subject("1");
+        if made {
+            book.made_by_motor(&pdf, extracted(), None).await.unwrap();
+        }
+        let before = reason(&book, &pdf);
+        book.advised(&pdf, advisory(true)).await.unwrap();
+        assert_eq!(reason(&book, &pdf), before);
+        book.advised(&pdf, advisory(false)).await.unwrap();
+        assert_ne!(reason(&book, &pdf), before);
+    }
+}
+
+#[tokio::test]
+async fn a_book_is_printed_without_its_records() {
+    let (_, book) = opened();
+    book.approve(&subject("1"), policy(), consent()).await.unwrap();
+    assert_eq!(format!("{book:?}"), "TrustBook");
 }

@@ -106,6 +106,18 @@ async fn what_cannot_be_read_goes_when_its_place_is_taken() {
 }
 
 #[tokio::test]
+async fn a_superseded_record_stays_as_it_was_stored_when_its_place_is_taken_again() {
+    let (store, book) = opened();
+    let mut value = stored(&store, &book).await;
+    value["record"]["superseded"] = json!(true);
+    // A field of a later schema, which writing the record again would drop.
+    value["record"]["note"] = json!("x");
+    put(&store, key_of(&subject("1")), &value).await;
+    book.approve(&subject("2"), policy(), consent()).await.unwrap();
+    assert_eq!(store.get::<Value>(Table::Skills, key_of(&subject("1"))).unwrap(), Some(value));
+}
+
+#[tokio::test]
 async fn places_with_strange_names_are_kept_apart_or_refused() {
     let (_, book) = opened();
     let at = |root: &str, entry: &str| Subject {
@@ -121,7 +133,11 @@ async fn places_with_strange_names_are_kept_apart_or_refused() {
             (SkillStatus::Approved, SkillStatus::NeedsReapproval)
         );
     }
-    for refused in [at("a\0b", "c"), at("a", "b\0c"), at("a", &"b".repeat(256)), at(&"a".repeat(5_000), "b")] {
+    for longest in [at("a", &"b".repeat(255)), at(&"a".repeat(4_096), "b")] {
+        book.approve(&longest, policy(), consent()).await.unwrap();
+        assert_eq!(status(&book, &longest), SkillStatus::Approved);
+    }
+    for refused in [at("a\0b", "c"), at("a", "b\0c"), at("a", &"b".repeat(256)), at(&"a".repeat(4_097), "b")] {
         assert!(book.approve(&refused, policy(), consent()).await.is_err());
         assert!(book.used(&refused.name, &refused.place, Timestamp::from_millis(1)).await.is_err());
         assert_eq!(status(&book, &refused), SkillStatus::NeedsReapproval);
