@@ -12,7 +12,7 @@ use crate::consent::files_with;
 /// A host on a port of its own, and the texts of tokens that its owner made.
 pub(crate) struct World {
     pub(crate) motor: Motor,
-    _model: ModelServer,
+    pub(crate) model: ModelServer,
     pub(crate) serving: Running,
     pub(crate) address: String,
     pub(crate) read: String,
@@ -42,7 +42,7 @@ impl World {
         let bound = make("bound", &["agent", "--agent", "other"]);
         let owner = motor.owner_token();
         let (serving, address) = serve(&motor);
-        Self { motor, _model: model, serving, address, read, agent, bound, owner }
+        Self { motor, model, serving, address, read, agent, bound, owner }
     }
 
     pub(crate) fn request(&self, method: &str, path: &str, token: Option<&str>) -> RequestBuilder {

@@ -30,7 +30,7 @@ use parking_lot::{Mutex, RwLock};
 use runtime::Runtime;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::Store;
+use store::{Store, broke_off};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -407,8 +407,19 @@ impl Reflections {
         }
     }
 
-    /// One cycle, and its events.
+    /// One cycle, and its events. In a task of its own: a client that goes away takes neither with it.
     async fn cycle(
+        &self,
+        agent: &AgentName,
+        cortex: &Cortex,
+        triggers: Vec<Trigger>,
+    ) -> Result<ReflectOutcome, Refusal> {
+        let (reflections, agent, cortex) = (self.clone(), agent.clone(), cortex.clone());
+        let cycle = self.0.tasks.spawn(async move { reflections.cycle_told(&agent, &cortex, triggers).await });
+        cycle.await.unwrap_or_else(|error| Err(broke_off(&error)))
+    }
+
+    async fn cycle_told(
         &self,
         agent: &AgentName,
         cortex: &Cortex,

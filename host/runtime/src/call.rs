@@ -83,7 +83,11 @@ where
     }
 }
 
-async fn place<T, E>(
+/// A place for a guest, within the deadline of its call.
+///
+/// # Errors
+/// An outcome, if there is none.
+pub(crate) async fn place<T, E>(
     places: &Arc<Semaphore>,
     limits: &Limits,
     cancel: &CancellationToken,
@@ -96,7 +100,8 @@ async fn place<T, E>(
     }
 }
 
-async fn guest<S, T, E, W>(
+/// Runs `work` as [`run`] does, in a place that the caller holds.
+pub(crate) async fn guest<S, T, E, W>(
     runtime: &Runtime,
     store: &mut Store<S>,
     limits: &Limits,

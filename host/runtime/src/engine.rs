@@ -39,6 +39,9 @@ const fn script_places(sandboxes: u32) -> u32 {
     sandboxes.div_ceil(4)
 }
 
+/// Places for calls in the background, which may hold theirs for long on a busy machine.
+const BACKGROUND_PLACES: u32 = 2;
+
 /// Configuration of the engines of a process: the section `[engine]`, and the settings that come from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -102,6 +105,7 @@ struct RuntimeInner {
     config: EngineConfig,
     places: Arc<Semaphore>,
     scripts: Arc<Semaphore>,
+    background: Arc<Semaphore>,
     compiling: Lanes,
     inspecting: Lanes,
     verdicts: Verdicts,
@@ -132,6 +136,7 @@ impl Runtime {
             untrusted: OnceLock::new(),
             places: Arc::new(Semaphore::new(config.sandboxes as usize)),
             scripts: Arc::new(Semaphore::new(script_places(config.sandboxes) as usize)),
+            background: Arc::new(Semaphore::new(BACKGROUND_PLACES as usize)),
             compiling: Lanes::new(MAX_COMPILING),
             inspecting: Lanes::new(MAX_INSPECTING),
             verdicts: Verdicts::default(),
@@ -163,6 +168,10 @@ impl Runtime {
 
     pub(crate) fn scripts(&self) -> &Arc<Semaphore> {
         &self.0.scripts
+    }
+
+    pub(crate) fn background(&self) -> &Arc<Semaphore> {
+        &self.0.background
     }
 
     pub(crate) fn compiling(&self) -> &Lanes {
@@ -218,7 +227,7 @@ pub(crate) fn common_config(origin: ComponentOrigin, cache: Option<&Path>) -> wa
 
 fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    let sandboxes = config.sandboxes.saturating_add(script_places(config.sandboxes));
+    let sandboxes = config.sandboxes.saturating_add(script_places(config.sandboxes)).saturating_add(BACKGROUND_PLACES);
     // No component may take more than its slot's share of the pool, or other slots would run short.
     pool.total_component_instances(sandboxes)
         .total_core_instances(sandboxes * MAX_CORE_INSTANCES)

@@ -23,7 +23,7 @@ use crate::inspect::{Capability, Import, Inspection, Kind};
 use crate::limits::Limits;
 use crate::load::Component;
 use crate::load_error::{LoadError, told};
-use crate::outcome::{CallReport, Outcome};
+use crate::outcome::{CallReport, CallUsage, Outcome};
 use crate::state::{self, CallInputs, CallState};
 use crate::{Limit, LimitExceeded};
 
@@ -218,15 +218,24 @@ impl ReflectorComponent {
             Ok(store) => store,
             Err(error) => return CallReport::host_fault(error.to_string()),
         };
-        let (runtime, cancel) = (self.runtime.clone(), cancel.child_token());
+        // Before the thread: calls that wait take none.
+        let place = match call::place(self.runtime.background(), &limits, &cancel).await {
+            Ok(place) => place,
+            Err(outcome) => return CallReport::of(outcome, CallUsage::default()),
+        };
+        let (runtime, ends) = (self.runtime.clone(), cancel.child_token());
         // A caller that goes away ends the guest.
-        let _ends = cancel.clone().drop_guard();
+        let _ends = ends.clone().drop_guard();
         let called = background::run(async move || {
-            let (outcome, usage) = call::run(&runtime, &mut store, &limits, &cancel, work).await;
+            let (outcome, usage) = call::guest(&runtime, &mut store, &limits, &ends, work).await;
             let ended = state::end(store, usage).await;
+            drop(place);
             CallReport::of(settle(outcome, limits.output_bytes), ended.usage)
         });
-        called.await.unwrap_or_else(CallReport::host_fault)
+        match cancel.run_until_cancelled(called).await {
+            Some(called) => called.unwrap_or_else(CallReport::host_fault),
+            None => CallReport::of(Outcome::Cancelled, CallUsage::default()),
+        }
     }
 }
 

@@ -15,8 +15,8 @@ use crate::stats::{Aim, Times, line};
 const ROUNDS: usize = 10;
 const TURNS_OF_ROUND: usize = 20;
 /// From the end of a cycle to the next one: much less than any trigger allows.
-const PAUSE: Duration = Duration::from_millis(20);
-/// The most that a turn may take beside them, in turns alone.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The most that a turn may take beside an attack, in turns beside honest cycles.
 const MAX_SLOWDOWN: f64 = 1.1;
 /// The peer whose words the facts hold.
 const PEER: &str = "mai";
@@ -38,7 +38,7 @@ static ATTACKS: [Attack; 7] = [
     Attack { writes: "reply:spin", does: "loops on a reply", ends: "reflector_limit" },
     Attack { writes: "attack:trap", does: "traps", ends: "reflector_trapped" },
     Attack { writes: "reply:long_error", does: "returns garbage", ends: "reply_unreadable" },
-    Attack { writes: "reply:many_beliefs", does: "returns 10,000 proposals", ends: "skipped" },
+    Attack { writes: "reply:many_beliefs", does: "returns 10,000 proposals", ends: "proposals_invalid" },
     Attack { writes: "reply:big_summary", does: "returns 10 MB", ends: "reflector_limit" },
 ];
 
@@ -57,6 +57,7 @@ pub fn reply(request: &str) -> Option<String> {
 
 /// Each attack in a home of its own: the facts of a cycle are all that was said since the last.
 pub async fn attacked(model: &Model) -> Result<()> {
+    let mut honest = None;
     for attack in &ATTACKS {
         let motor = Motor::bare().env("MOTOR_KEYRING", "off").unattended();
         let reflectors = motor.home().join("reflectors");
@@ -66,14 +67,19 @@ pub async fn attacked(model: &Model) -> Result<()> {
         ensure!(motor.run_as_owner(&["cortex", "reflector", "approve", "hostile"], "").code == Some(0));
         motor.stdout(&["ledger", "note", PEER, attack.writes]);
         let mut talk = Talk::open(&motor, model).await?;
-        beside_cycles(&mut talk, attack).await?;
+        let ratio = beside_cycles(&mut talk, attack).await?;
         talk.host.shutdown().await;
+        line("    p50 beside them to alone", ratio, "x", None);
+        // A cycle costs a model call and a commit with any reflector.
+        let honest = *honest.get_or_insert(ratio);
+        line("    the same to that of an honest one", ratio / honest, "x", Some(Aim::AtMost(MAX_SLOWDOWN)));
     }
     Ok(())
 }
 
-/// Turns while cycles of the same agent are attacked by its reflector, against turns without a cycle, a round each in turn.
-async fn beside_cycles(talk: &mut Talk<'_>, attack: &'static Attack) -> Result<()> {
+/// Turns while cycles of the same agent are attacked by its reflector, against turns without a cycle, a round each in turn. Only turns with a
+/// cycle under way count. Returns the median of these in turns alone.
+async fn beside_cycles(talk: &mut Talk<'_>, attack: &'static Attack) -> Result<f64> {
     let (mut alone, mut beside, mut cycles) = (Times::default(), Times::default(), Times::default());
     for _ in 0..ROUNDS {
         for _ in 0..TURNS_OF_ROUND {
@@ -81,31 +87,42 @@ async fn beside_cycles(talk: &mut Talk<'_>, attack: &'static Attack) -> Result<(
         }
         let ends = CancellationToken::new();
         let attacked = tokio::spawn(cycles_until(ends.clone(), talk.host.reflections.clone(), attack));
+        let mut turns = Vec::new();
         for _ in 0..TURNS_OF_ROUND {
-            beside.add(talk.turn().await?);
+            let started = Instant::now();
+            turns.push((started, talk.turn().await?));
         }
         ends.cancel();
-        cycles.append(attacked.await??);
+        let under_way = attacked.await??;
+        for (started, took) in turns {
+            if under_way.iter().any(|(begun, lasted)| *begun < started + took && started < *begun + *lasted) {
+                beside.add(took);
+            }
+        }
+        under_way.into_iter().for_each(|(_, lasted)| cycles.add(lasted));
     }
-    println!("  beside {} cycles of {:.1} ms whose reflector {}", cycles.count(), cycles.p50(), attack.does);
-    line("    a turn, p50", beside.p50(), "ms", None);
-    line("    p99, alone", alone.p99(), "ms", None);
-    line("    p99, beside it", beside.p99(), "ms", None);
-    line("    beside it to alone, p50", beside.p50() / alone.p50(), "x", Some(Aim::AtMost(MAX_SLOWDOWN)));
-    Ok(())
+    println!("  {} cycles of {:.1} ms whose reflector {}", cycles.count(), cycles.p50(), attack.does);
+    println!("    {} turns beside them, p50 {:.3} ms", beside.count(), beside.p50());
+    line("    p99 of turns alone", alone.p99(), "ms", None);
+    line("    p99 beside them", beside.p99(), "ms", None);
+    Ok(beside.p50() / alone.p50())
 }
 
-/// Cycles with a pause between them, each of which has to end as the attack does. At least one.
-async fn cycles_until(ends: CancellationToken, reflections: Reflections, attack: &'static Attack) -> Result<Times> {
-    let mut times = Times::default();
+/// Cycles with a pause between them, each of which has to end as the attack does: their beginnings and their times. At least one.
+async fn cycles_until(
+    ends: CancellationToken,
+    reflections: Reflections,
+    attack: &'static Attack,
+) -> Result<Vec<(Instant, Duration)>> {
+    let mut cycles = Vec::new();
     loop {
         let started = Instant::now();
         let request = ReflectRequest { agent: AgentName::default(), peers: vec![peer(PEER)?] };
         let record = serde_json::to_value(reflections.reflect(request).await?)?;
-        times.add(started.elapsed());
+        cycles.push((started, started.elapsed()));
         ensure!(record.to_string().contains(attack.ends), "the cycle was to end as {}: {record}", attack.ends);
         if ends.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
-            return Ok(times);
+            return Ok(cycles);
         }
     }
 }

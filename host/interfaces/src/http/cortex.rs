@@ -109,7 +109,7 @@ pub(super) async fn history(
     Ok(Json(api.host.reflections.history(&agent, limit.min(MAX_LISTED_CYCLES))?))
 }
 
-/// The events of cortexes from now on. A client that reads too slowly misses events, and its stream ends: the history has all of them.
+/// The events of cortexes from now on. A client that reads too slowly misses events, so its stream ends.
 pub(super) async fn events(
     Reader(access): Reader,
     State(api): State<ApiState>,
