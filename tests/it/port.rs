@@ -215,7 +215,7 @@ fn a_refusal_reaches_a_client_that_still_sends() {
 
 #[test]
 fn tokens_outlive_a_killed_host_until_they_are_revoked_and_are_stored_as_hashes() {
-    let World { motor, serving, address, read, agent, _model, .. } = World::new(answers(0));
+    let World { motor, serving, address, read, agent, model: _model, .. } = World::new(answers(0));
     serving.kill();
     let (serving, moved) = serve(&motor);
     let status = |token: &str| {
