@@ -1,7 +1,7 @@
 //! Guests that no conversation and no run waits for: each call has a thread of its own, at the lowest priority.
 //!
-//! One that computes until its limit leaves the processors to all others. On the executor's threads it would hold every second
-//! one on a machine with two.
+//! One that computes until its limit leaves the processors to all others. On a thread of the executor it would hold half of a machine
+//! with two processors.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -86,7 +86,7 @@ where
 /// A place for a guest, within the deadline of its call.
 ///
 /// # Errors
-/// An outcome, if there is none.
+/// An outcome, if no place was free in that time, or the call was cancelled.
 pub(crate) async fn place<T, E>(
     places: &Arc<Semaphore>,
     limits: &Limits,
