@@ -6,13 +6,17 @@
 //! everything left in place. A table that a later version adds is noted next to the state while it is created.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
 
 use crate::{Links, StoreError, first_special, journal, manifest, read_regular};
 
+/// A directory in memory, where there is one.
+const MEMORY: &str = "/dev/shm";
 /// Size limit of the note of tables, which has a few digits for each.
 const MAX_NOTE_BYTES: u64 = 4 << 10;
 
@@ -104,7 +108,7 @@ fn check_tables(dir: &Path, known: Option<&BTreeSet<u64>>) -> Result<(), StoreEr
 
 /// Creates a state directory: `fill` does so under another name, and the name is given only to a complete and synced
 /// directory.
-pub(crate) fn create(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
+pub(crate) fn create(dir: &Path, fill: impl Fn(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
     let io = |source| StoreError::io("making the state directory", source);
     let staging = beside(dir, ".incomplete");
     match fs::remove_dir_all(&staging) {
@@ -112,12 +116,38 @@ pub(crate) fn create(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreErr
         _ => {}
     }
     DirBuilder::new().recursive(true).mode(0o700).create(&staging).map_err(io)?;
-    fill(&staging)?;
+    match filled_in_memory(&fill) {
+        Some(filled) => copy_tree(filled.path(), &staging).map_err(io)?,
+        None => fill(&staging)?,
+    }
     sync_tree(&staging).map_err(io)?;
     fs::rename(&staging, dir).map_err(io)?;
     // Syncs the name itself, and that of the parent directory, which may be just as new.
     for parent in dir.ancestors().skip(1).take(2).filter(|parent| !parent.as_os_str().is_empty()) {
         File::open(parent).and_then(|parent| parent.sync_all()).map_err(io)?;
+    }
+    Ok(())
+}
+
+/// A new state in memory, on systems that have such a directory: the engine syncs hundreds of times while it makes one, and a disk
+/// takes up to milliseconds for each. Of what is on the disk everything is synced once, after it was copied there.
+fn filled_in_memory(fill: impl Fn(&Path) -> Result<(), StoreError>) -> Option<TempDir> {
+    let owner_only = Permissions::from_mode(0o700);
+    let directory = tempfile::Builder::new().prefix("motor-state-").permissions(owner_only).tempdir_in(MEMORY).ok()?;
+    fill(directory.path()).ok()?;
+    Some(directory)
+}
+
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&copy)?;
+            copy_tree(&entry.path(), &copy)?;
+        } else {
+            fs::copy(entry.path(), &copy)?;
+        }
     }
     Ok(())
 }
