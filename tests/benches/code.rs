@@ -66,11 +66,8 @@ pub fn workloads() -> Vec<Workload> {
 pub fn sandbox() -> Result<CodeSandbox> {
     let runtime = Runtime::new(EngineConfig { cache: Some(cache()), ..EngineConfig::default() })?;
     let executor = tokio::runtime::Builder::new_current_thread().build()?;
-    let component = executor.block_on(Component::load(
-        &runtime,
-        bundled::component("code-js").unwrap(),
-        ComponentOrigin::Bundled,
-    ))?;
+    let component =
+        executor.block_on(Component::load(&runtime, &tests::bundled("code-js"), ComponentOrigin::Bundled))?;
     Ok(CodeSandbox::link(&runtime, &component)?)
 }
 

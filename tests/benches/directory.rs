@@ -78,8 +78,8 @@ impl Tools {
     fn new(component: &str) -> Result<Self> {
         let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let runtime = Runtime::new(EngineConfig { cache: Some(cache()), ..EngineConfig::default() })?;
-        let bytes = bundled::component(component).context("a bundled component")?;
-        let component = executor.block_on(Component::load(&runtime, bytes, ComponentOrigin::Bundled))?;
+        let bytes = tests::bundled(component);
+        let component = executor.block_on(Component::load(&runtime, &bytes, ComponentOrigin::Bundled))?;
         Ok(Self { component: ToolComponent::link(&runtime, &component)?, executor })
     }
 

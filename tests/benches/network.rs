@@ -166,7 +166,7 @@ fn scrubber() -> Result<()> {
 async fn shell() -> Result<()> {
     let cache = tempfile::tempdir()?;
     let runtime = Runtime::new(EngineConfig { cache: Some(cache.path().into()), ..EngineConfig::default() })?;
-    let component = Component::load(&runtime, bundled::component("bash").unwrap(), ComponentOrigin::Bundled).await?;
+    let component = Component::load(&runtime, &tests::bundled("bash"), ComponentOrigin::Bundled).await?;
     let bash = ToolComponent::link(&runtime, &component)?;
     let workspace = tempfile::tempdir()?;
     let mut times = Times::default();

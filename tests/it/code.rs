@@ -12,12 +12,8 @@ fn sandbox() -> &'static CodeSandbox {
     static SANDBOX: OnceLock<CodeSandbox> = OnceLock::new();
     SANDBOX.get_or_init(|| {
         let runtime = Runtime::new(EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() }).unwrap();
-        let component = tests::block_on(Component::load(
-            &runtime,
-            bundled::component("code-js").unwrap(),
-            ComponentOrigin::Bundled,
-        ))
-        .unwrap();
+        let component =
+            tests::block_on(Component::load(&runtime, &tests::bundled("code-js"), ComponentOrigin::Bundled)).unwrap();
         CodeSandbox::link(&runtime, &component).unwrap()
     })
 }
@@ -235,8 +231,7 @@ fn recursion_is_deep_enough_and_ends() {
     let config = EngineConfig { stack_bytes: 1 << 20, cache: Some(tests::cache()), ..EngineConfig::default() };
     let runtime = Runtime::new(config).unwrap();
     let component =
-        tests::block_on(Component::load(&runtime, bundled::component("code-js").unwrap(), ComponentOrigin::Bundled))
-            .unwrap();
+        tests::block_on(Component::load(&runtime, &tests::bundled("code-js"), ComponentOrigin::Bundled)).unwrap();
     let sandbox = CodeSandbox::link(&runtime, &component).unwrap();
     let caught = program("try { (function f() { return f() + 1 })() } catch (e) { return e instanceof RangeError }");
     let report = tests::block_on(sandbox.execute(&caught, &Limits::default(), &CancellationToken::new()));

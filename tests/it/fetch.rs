@@ -30,8 +30,7 @@ fn tool() -> &'static ToolComponent {
     static TOOL: OnceLock<ToolComponent> = OnceLock::new();
     TOOL.get_or_init(|| {
         let component =
-            tests::block_on(Component::load(runtime(), bundled::component("fetch").unwrap(), ComponentOrigin::Bundled))
-                .unwrap();
+            tests::block_on(Component::load(runtime(), &tests::bundled("fetch"), ComponentOrigin::Bundled)).unwrap();
         ToolComponent::link(runtime(), &component).unwrap()
     })
 }
@@ -39,12 +38,9 @@ fn tool() -> &'static ToolComponent {
 fn sandbox() -> &'static CodeSandbox {
     static SANDBOX: OnceLock<CodeSandbox> = OnceLock::new();
     SANDBOX.get_or_init(|| {
-        let component = tests::block_on(Component::load(
-            runtime(),
-            bundled::component("code-js-connected").unwrap(),
-            ComponentOrigin::Bundled,
-        ))
-        .unwrap();
+        let component =
+            tests::block_on(Component::load(runtime(), &tests::bundled("code-js-connected"), ComponentOrigin::Bundled))
+                .unwrap();
         CodeSandbox::link_connected(runtime(), &component).unwrap()
     })
 }
@@ -291,13 +287,13 @@ fn what_is_no_text_is_saved_where_it_was_asked_to() {
 
 #[test]
 fn the_tool_uses_what_it_says_and_no_more() {
-    let imports = inspect(bundled::component("fetch").unwrap(), u64::MAX).unwrap().imports;
+    let imports = inspect(&tests::bundled("fetch"), u64::MAX).unwrap().imports;
     let uses = |prefix: &str| imports.iter().any(|import| import.name.starts_with(prefix));
     assert!(uses("wasi:http/outgoing-handler") && uses("motor:host/outbound"), "{imports:?}");
     assert!(!uses("motor:host/credentials") && !uses("wasi:sockets"), "{imports:?}");
-    let imports = inspect(bundled::component("code-js").unwrap(), u64::MAX).unwrap().imports;
+    let imports = inspect(&tests::bundled("code-js"), u64::MAX).unwrap().imports;
     assert!(imports.is_empty(), "{imports:?}");
-    let imports = inspect(bundled::component("code-js-connected").unwrap(), u64::MAX).unwrap().imports;
+    let imports = inspect(&tests::bundled("code-js-connected"), u64::MAX).unwrap().imports;
     // Of clocks it takes the types that files and timeouts are described with.
     let allowed = ["motor:host/outbound", "wasi:clocks/", "wasi:filesystem/", "wasi:http/", "wasi:io/"];
     let others = imports.iter().filter(|import| !allowed.iter().any(|allowed| import.name.starts_with(allowed)));

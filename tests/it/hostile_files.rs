@@ -176,7 +176,7 @@ fn decoys_do_not_hide_the_powers_of_a_component() {
     let motor = Motor::new();
     let decoy = |number| (format!("a{number:03}.bin"), format!("\0asm decoy {number}").into_bytes());
     let mut files: Vec<_> = (0..100).map(decoy).collect();
-    files.push(("z.wasm".to_owned(), bundled::component("fetch").unwrap().to_vec()));
+    files.push(("z.wasm".to_owned(), tests::bundled("fetch")));
     skill(&motor, "forge", &files);
     let host = motor.start(&["serve"]);
     host.wait_for_words("host.sock");

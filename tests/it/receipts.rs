@@ -122,7 +122,7 @@ fn a_changed_byte_of_an_artifact_or_a_component_is_refused() {
     let report = motor.json(&["receipt", "verify", file, "--artifacts", copy.to_str().unwrap()]);
     assert_eq!(report["otherFiles"], json!(["notes.txt"]));
 
-    let mut component = bundled::component("files").unwrap().to_vec();
+    let mut component = tests::bundled("files");
     let tool = motor.file("files.wasm", &component);
     let verify = [file, "--artifacts", copy.to_str().unwrap(), "--component", tool.to_str().unwrap()];
     motor.stdout(&[&["receipt", "verify"], &verify[..]].concat());

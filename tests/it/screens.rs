@@ -293,20 +293,6 @@ fn code(directory: &Path) -> BTreeMap<PathBuf, SystemTime> {
     entries.filter(is_code).flat_map(files).collect()
 }
 
-/// Each bundled component is in the program once: a constant would be in it as often as it is used.
-#[test]
-fn each_bundled_component_is_in_the_program_once() {
-    let program = std::fs::read(tests::binary::program_file()).unwrap();
-    let all = bundled::COMPONENTS;
-    for (name, component) in all {
-        let count = |haystack: &[u8], piece: &[u8]| memchr::memmem::find_iter(haystack, piece).count();
-        // A piece that no other component has, and this one once.
-        let mut pieces = component[component.len() / 2..].chunks_exact(64);
-        let piece = pieces.find(|piece| all.iter().map(|(_, bytes)| count(bytes, piece)).sum::<usize>() == 1);
-        assert_eq!(count(&program, piece.expect("a piece of its own")), 1, "{name}");
-    }
-}
-
 #[test]
 fn the_directory_of_skills_can_be_named() {
     let motor = Motor::bare();

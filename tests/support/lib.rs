@@ -46,6 +46,15 @@ pub fn hostile_guest(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}: run `cargo xtask guests`", path.display()))
 }
 
+/// The bytes of a bundled component, by name.
+///
+/// # Panics
+/// If the program was built without it.
+#[must_use]
+pub fn bundled(name: &str) -> Vec<u8> {
+    toolbox::unpack(bundled::component(name).expect("run `cargo xtask guests`")).expect("a packed component")
+}
+
 /// Where tests cache compiled components: kept between runs, because compiling is most of their time.
 #[must_use]
 pub fn cache() -> PathBuf {

@@ -29,6 +29,9 @@ const SKILLS: [&str; 1] = ["calendar"];
 /// Bundled guests that may import nothing of WASI, which Rust's library for `wasm32-wasip2` always does.
 const PURE: [&str; 1] = ["reflector"];
 
+/// The endings of the files that are made of a bundled component and embedded: its code, and the component itself.
+const MADE_OF_A_COMPONENT: [&str; 2] = ["code", "packed"];
+
 /// Guests of the tests that are built twice: with WASI, and as `NAME-pure` without it.
 const ALSO_PURE: [&str; 2] = ["neurons", "reflectors"];
 
@@ -173,18 +176,25 @@ fn build_tools(place: &Place) -> Result<Vec<String>> {
     }
     // A tool that is no longer there must not be embedded.
     for old in components_in(&bundled)?.iter().filter(|path| !embedded.iter().any(|name| path.ends_with(name))) {
+        // Before the component: a build that is interrupted here finds it again.
+        for extension in MADE_OF_A_COMPONENT {
+            let made = old.with_extension(extension);
+            if made.exists() {
+                fs::remove_file(made)?;
+            }
+        }
         fs::remove_file(old)?;
-        fs::remove_file(old.with_extension("code")).ok();
     }
     Ok(embedded.into_iter().map(|name| format!("{BUNDLED}/{name}")).collect())
 }
 
-/// Compiles the bundled guests for this machine, so that no first use of the program has to.
+/// Compiles and packs the bundled guests for this machine, so that no first use of the program has to compile.
 fn compile_bundled(place: &Place) -> Result<Vec<String>> {
     let bundled = place.guests().join(BUNDLED);
     command(build_helper(place, "precompile")?).args([&bundled]).run()?;
-    let code = components_in(&bundled)?.into_iter().map(|component| component.with_extension("code"));
-    Ok(code.map(|code| format!("{BUNDLED}/{}", file_name(&code))).collect())
+    let made_of = |component: PathBuf| MADE_OF_A_COMPONENT.map(|extension| component.with_extension(extension));
+    let made = components_in(&bundled)?.into_iter().flat_map(made_of);
+    Ok(made.map(|file| format!("{BUNDLED}/{}", file_name(&file))).collect())
 }
 
 /// The directory of the engines that stay files beside the program.

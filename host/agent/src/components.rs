@@ -241,12 +241,12 @@ impl Workbench {
         Ok(self.report(&inspection, loading).await)
     }
 
-    /// Inspects a bundled component by the name in [`bundled::COMPONENTS`].
+    /// Inspects a bundled component by the name in [`bundled::components`].
     ///
     /// # Errors
     /// If the program was built without a component of that name.
     pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
-        let component = bundled_component(name)?;
+        let component = bundled_component(name).await?;
         let inspection = self.inspect(Path::new(name), &component.bytes, ComponentOrigin::Bundled).await?;
         let loading = self.load(Path::new(name), load(&self.runtime, component));
         Ok(self.report(&inspection, loading).await)

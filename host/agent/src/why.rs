@@ -13,7 +13,7 @@ use motor::{RunTrace, StepTrace, ToolCallTrace};
 use network::Target;
 use serde_json::Value;
 use store::{Links, blocking};
-use toolbox::{bundled_component, catalogue};
+use toolbox::catalogue;
 
 use crate::Runs;
 use crate::api::why::{WhyCall, WhyComponent, WhyPermission, WhyQuery, WhyReply, WhySource};
@@ -363,8 +363,8 @@ fn shown(trace: &RunTrace, grant: &Grant, step: &StepTrace, call: &ToolCallTrace
 
 /// The name and version of a component with these bytes, if it comes with this program.
 fn bundled_as(hash: ContentHash) -> Option<String> {
-    let is = |name: &&str| bundled_component(name).is_ok_and(|component| ContentHash::of(&component.bytes) == hash);
-    catalogue::components().find(is).map(|name| format!("{name} of motor {}", env!("CARGO_PKG_VERSION")))
+    let found = bundled::components().find(|component| component.hash == hash.as_bytes());
+    found.map(|component| format!("{} of motor {}", component.name, env!("CARGO_PKG_VERSION")))
 }
 
 fn allowed(trace: &RunTrace, grant: &Grant, call: &ToolCallTrace) -> Vec<WhyPermission> {

@@ -11,10 +11,29 @@ mod tests;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 
-/// The bytes of the component with this name; `None` too for one that was not built with the program.
+/// A component in the program. `cargo xtask guests` packed it.
+#[derive(Debug, Clone, Copy)]
+pub struct PackedComponent {
+    /// Name of the component.
+    pub name: &'static str,
+    /// SHA-256 of the component.
+    pub hash: &'static [u8; 32],
+    /// The component, compressed by zstd.
+    pub packed: &'static [u8],
+}
+
+/// The components in the program, sorted by name. Empty in a build without guests.
+pub fn components() -> impl Iterator<Item = PackedComponent> {
+    COMPONENTS.iter().filter_map(|(name, bytes)| {
+        let (hash, packed) = bytes.split_first_chunk()?;
+        Some(PackedComponent { name, hash, packed })
+    })
+}
+
+/// The component with this name; `None` too for one that was not built with the program.
 #[must_use]
-pub fn component(name: &str) -> Option<&'static [u8]> {
-    COMPONENTS.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
+pub fn component(name: &str) -> Option<PackedComponent> {
+    components().find(|component| component.name == name)
 }
 
 /// The code that the component with this name was compiled to when it was built, if it was.

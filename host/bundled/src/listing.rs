@@ -23,8 +23,8 @@ pub fn directory(out: &Path, triple: &str) -> PathBuf {
     }
 }
 
-/// The ending of the file names of components.
-pub const COMPONENT: &str = ".wasm";
+/// The ending of the file names of packed components.
+pub const COMPONENT: &str = ".packed";
 
 /// The ending of the file names of their compiled code.
 pub const CODE: &str = ".code";
@@ -81,7 +81,8 @@ pub fn table(directory: &Path, names: &[String], ending: &str) -> String {
             format!("    ({:?}, include_bytes!({path:?})),\n", name.trim_end_matches(ending))
         })
         .collect();
-    let (table, content) = if ending == CODE { ("CODE", "code") } else { ("COMPONENTS", "bytes") };
+    let (table, content) =
+        if ending == CODE { ("CODE", "code") } else { ("COMPONENTS", "their bytes, packed behind their hash") };
     format!(
         "/// The bundled components: names, sorted, and {content}. Empty in a build without guests.\n\
          pub static {table}: [(&str, &[u8]); {}] = [\n{rows}];\n",

@@ -45,7 +45,7 @@ fn a_clone_without_guests_is_checked_with_a_warning_and_not_released() {
 
     let guests = target.path().join("guests/bundled");
     fs::create_dir_all(&guests).unwrap();
-    fs::write(guests.join("files.wasm"), b"\0asm").unwrap();
+    fs::write(guests.join("files.packed"), [0; 40]).unwrap();
     for (options, required) in [(&["--release"][..], false), (&[], true), (&[], false)] {
         let built = check(target.path(), options, required);
         assert!(built.succeeded, "{options:?} {required}: {}", built.messages);
@@ -72,7 +72,7 @@ fn guests_are_found_next_to_the_profile_under_any_layout() {
     // The empty directory of an earlier build without guests does not hide those of the directory above.
     fs::create_dir_all(place("t/rust-analyzer")).unwrap();
     fs::create_dir_all(place("t")).unwrap();
-    fs::write(place("t").join("files.wasm"), b"").unwrap();
+    fs::write(place("t").join("files.packed"), b"").unwrap();
     for (out, _) in layouts {
         assert_eq!(found(out), place("t"), "{out}");
     }
@@ -81,15 +81,15 @@ fn guests_are_found_next_to_the_profile_under_any_layout() {
 #[test]
 fn only_whole_components_are_listed() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["files.wasm", "bash.wasm", "files.code", ".fetch.wasm.new", ".old.wasm", ".bash.code.new", "notes.txt"]
-    {
+    let unfinished = [".old.packed", "bash.new"];
+    for name in ["files.wasm", "files.packed", "bash.packed", "files.code", "notes.txt"].into_iter().chain(unfinished) {
         fs::write(directory.path().join(name), b"").unwrap();
     }
     let names = listing::files(directory.path(), listing::COMPONENT).unwrap();
-    assert_eq!(names, ["bash.wasm", "files.wasm"]);
+    assert_eq!(names, ["bash.packed", "files.packed"]);
     let table = listing::table(&PathBuf::from("/g"), &names, listing::COMPONENT);
     assert!(table.contains("COMPONENTS: [(&str, &[u8]); 2]"), "{table}");
-    assert!(table.contains("(\"bash\", include_bytes!(\"/g/bash.wasm\")),"), "{table}");
+    assert!(table.contains("(\"bash\", include_bytes!(\"/g/bash.packed\")),"), "{table}");
     let code = listing::files(directory.path(), listing::CODE).unwrap();
     let table = listing::table(Path::new("/g"), &code, listing::CODE);
     assert!(

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use wasmtime::Engine;
 
 use crate::engine::{Lanes, Runtime};
-use crate::inspect::{Inspection, check_size, inspect};
+use crate::inspect::{Inspection, check_size, inspect_bundled};
 use crate::kept_code::{self, KeptCode};
 use crate::load_error::{ComponentOrigin, LoadError, told};
 use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
@@ -44,7 +44,7 @@ impl Runtime {
     pub async fn inspect(&self, bytes: &[u8], origin: ComponentOrigin) -> Result<Arc<Inspection>, LoadError> {
         let max_bytes = self.config().component_bytes;
         if origin == ComponentOrigin::Bundled {
-            return inspect(bytes, max_bytes).map(Arc::new);
+            return inspect_bundled(bytes, max_bytes).map(Arc::new);
         }
         check_size(bytes, max_bytes)?;
         self.inspect_untrusted(bytes, ContentHash::of(bytes)).await
@@ -86,7 +86,9 @@ pub(crate) async fn compile_untrusted(
     }
     let engine = engine(runtime, ComponentOrigin::Untrusted)?;
     let kept = runtime.config().cache.as_ref().map(|cache| KeptCode::of(cache, engine, hash));
-    if let Some(component) = kept.as_ref().and_then(|kept| load_kept(runtime, engine, &kept.file()?)) {
+    if let Some(component) =
+        kept.as_ref().and_then(|kept| load_kept(runtime, &kept.file()?, ComponentOrigin::Untrusted))
+    {
         return Ok(component);
     }
     let code = in_child(runtime, Job::Compile, bytes).await;
@@ -297,18 +299,22 @@ fn death(status: ExitStatus, words: &str, bounds: &JobLimits<'_>) -> LoadError {
 /// Memory below which a worker cannot even start.
 const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
-fn engine(runtime: &Runtime, origin: ComponentOrigin) -> Result<&Engine, LoadError> {
+pub(crate) fn engine(runtime: &Runtime, origin: ComponentOrigin) -> Result<&Engine, LoadError> {
     runtime.engine(origin).map_err(|error| LoadError::Worker { message: told(&error.root_cause().to_string()) })
 }
 
 /// The component whose code is in a file of the cache; `None` if the engine refuses it.
 #[expect(unsafe_code, reason = "loads compiled code that this program left in its cache")]
-fn load_kept(runtime: &Runtime, engine: &Engine, file: &Path) -> Option<wasmtime::component::Component> {
-    // SAFETY: as in `deserialize`: the file came from a child of this program, by way of a cache that only its owner can write to
-    // (checked by the one who opened it), and it is replaced and removed, but never written to.
-    let mapped = unsafe { wasmtime::component::Component::deserialize_file(engine, file) };
+pub(crate) fn load_kept(
+    runtime: &Runtime,
+    file: &Path,
+    origin: ComponentOrigin,
+) -> Option<wasmtime::component::Component> {
+    // SAFETY: as in `deserialize`: the file came from this program or a child of it, by way of a cache that only its owner can write
+    // to (checked by the one who opened it), and it is replaced and removed, but never written to.
+    let mapped = unsafe { wasmtime::component::Component::deserialize_file(engine(runtime, origin).ok()?, file) };
     // Where the file system forbids to execute its files, a copy is executed.
-    mapped.ok().or_else(|| deserialize(runtime, &fs::read(file).ok()?, ComponentOrigin::Untrusted).ok())
+    mapped.ok().or_else(|| deserialize(runtime, &fs::read(file).ok()?, origin).ok())
 }
 
 #[expect(unsafe_code, reason = "loads compiled code: out of this program, or of a child it started")]
@@ -320,7 +326,7 @@ pub(crate) fn deserialize(
     let engine = engine(runtime, origin)?;
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
     // private pipe from a child running this program's own compiler, or is part of this program since it was built
-    // (`precompiled.rs`), and from nowhere else.
+    // (`precompiled.rs`), or is a copy of either in the cache (`load_kept`).
     unsafe { wasmtime::component::Component::deserialize(engine, code) }.map_err(|error| {
         // If the engine refuses sound code, the component needs more than one slot of its pool has.
         let message = told(&error.root_cause().to_string());

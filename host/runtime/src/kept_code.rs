@@ -1,4 +1,4 @@
-//! Code of components from outside, in files of the cache: a later start maps it, and neither compiles nor copies it.
+//! Code of components, in files of the cache: a later start maps it, and neither compiles nor unpacks nor copies it.
 //!
 //! The cache is as trustworthy as this program: only its owner can write to it. A file gets its name when all of it is on the disk,
 //! because a process that executes half a file does not come back with an error.
@@ -38,8 +38,7 @@ impl KeptCode {
     /// The file, if there is one in a directory that only its owner can write to. It counts as used now.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         let path = self.directory.join(&self.name);
-        let directory = fs::metadata(&self.directory).ok()?;
-        if directory.uid() != geteuid().as_raw() || directory.mode() & 0o022 != 0 {
+        if !self.is_ours().ok()? {
             return None;
         }
         let file = fs::File::open(&path).ok()?;
@@ -48,9 +47,18 @@ impl KeptCode {
         Some(path)
     }
 
+    /// Whether only its owner, which is this user, can write to the directory.
+    fn is_ours(&self) -> io::Result<bool> {
+        let directory = fs::metadata(&self.directory)?;
+        Ok(directory.uid() == geteuid().as_raw() && directory.mode() & 0o022 == 0)
+    }
+
     /// Keeps the code, and removes drafts of killed processes and files for which there is no room.
     pub(crate) fn keep(&self, code: &[u8]) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        if !self.is_ours()? {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.directory)?;
         draft.write_all(code)?;
         draft.as_file().sync_all()?;

@@ -6,7 +6,7 @@ use base::ContentHash;
 
 use crate::compile;
 use crate::engine::Runtime;
-use crate::inspect::{Inspection, check_size, inspect};
+use crate::inspect::{Inspection, check_size, inspect_bundled};
 use crate::load_error::{ComponentOrigin, LoadError};
 use crate::precompiled;
 
@@ -42,7 +42,7 @@ impl Component {
     /// If the code is of another component, of another engine, or for another processor. [`Component::load`] compiles
     /// the component then.
     pub fn load_precompiled(runtime: &Runtime, bytes: &[u8], code: &[u8]) -> Result<Self, LoadError> {
-        let inspection = Arc::new(inspect(bytes, runtime.config().component_bytes)?);
+        let inspection = Arc::new(inspect_bundled(bytes, runtime.config().component_bytes)?);
         let compiled = precompiled::load(runtime, code, inspection.hash)?;
         Ok(Self { compiled, inspection })
     }

@@ -25,5 +25,5 @@ pub use define::{define, effects_in_words};
 pub use direct::{DirectCall, DirectReply};
 pub use preparing::Preparations;
 pub use run::{RunToolbox, ToolboxParts};
-pub use sandboxes::{BundledComponent, CompileTurn, SandboxPool, SkillTool, Toolset, bundled_component, load};
+pub use sandboxes::{BundledComponent, CompileTurn, SandboxPool, SkillTool, Toolset, bundled_component, load, unpack};
 pub use save::{FindSaved, NOT_KEPT, SAVE_CREDENTIAL, SavedCredentials};

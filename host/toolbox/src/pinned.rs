@@ -40,7 +40,7 @@ impl FoundEngine {
             let bytes = checked(&file(&directory, pinned, "wasm"), &component.hex())?;
             // Without it the component is compiled, once.
             let code = checked(&file(&directory, pinned, "code"), pinned.code).ok();
-            Ok(BundledComponent { bytes: Cow::Owned(bytes), code: code.map(Cow::Owned) })
+            Ok(BundledComponent { bytes, code: code.map(Cow::Owned) })
         };
         let failed = |error: tokio::task::JoinError| Err(store::broke_off(&error));
         tokio::task::spawn_blocking(work).await.unwrap_or_else(failed)

@@ -18,12 +18,9 @@ fn sandbox() -> &'static CodeSandbox {
     SANDBOX.get_or_init(|| {
         let config = EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() };
         let runtime = Runtime::new(config).unwrap();
-        let component = tests::block_on(Component::load(
-            &runtime,
-            bundled::component("code-js-connected").unwrap(),
-            ComponentOrigin::Bundled,
-        ))
-        .unwrap();
+        let component =
+            tests::block_on(Component::load(&runtime, &tests::bundled("code-js-connected"), ComponentOrigin::Bundled))
+                .unwrap();
         CodeSandbox::link_connected(&runtime, &component).unwrap()
     })
 }

@@ -6,7 +6,8 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use base::{ContentHash, Refusal, RefusalCode, RunId};
+use base::{Refusal, RefusalCode, RunId};
+use bundled::PackedComponent;
 use receipts::{MAX_BYTES, PublicKey, ReceiptOutcome, SignedReceipt, VerifyError, tree};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -185,9 +186,8 @@ impl Verification {
             self.check("component", &format!("`{}` was called as {tools}", path.display()));
             left.retain(|component| component.hash != found);
         }
-        for (name, bytes) in bundled::COMPONENTS {
-            let hash = ContentHash::of(bytes);
-            if let Some(at) = left.iter().position(|component| component.hash == hash) {
+        for PackedComponent { name, hash, .. } in bundled::components() {
+            if let Some(at) = left.iter().position(|component| component.hash.as_bytes() == hash) {
                 let tools = left.swap_remove(at).tools.join(", ");
                 self.check("component", &format!("`{name}`, which comes with this program, was called as {tools}"));
             }

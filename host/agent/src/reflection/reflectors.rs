@@ -65,7 +65,7 @@ impl Reflectors {
     pub async fn check(&self, name: Option<&ReflectorName>) -> Result<(), Refusal> {
         match name {
             Some(name) => self.inspect(name, &self.approved(name).await?).await,
-            None => bundled_component(catalogue::REFLECTOR).map(drop),
+            None => bundled_component(catalogue::REFLECTOR).await.map(drop),
         }
     }
 
@@ -86,7 +86,8 @@ impl Reflectors {
     async fn bundled(&self) -> Result<ReflectorComponent, Refusal> {
         let loading = self.bundled.get_or_try_init(|| async {
             let unusable = |error: LoadError| invalid("the bundled reflector", &error);
-            let component = load(&self.runtime, bundled_component(catalogue::REFLECTOR)?).await.map_err(unusable)?;
+            let component =
+                load(&self.runtime, bundled_component(catalogue::REFLECTOR).await?).await.map_err(unusable)?;
             ReflectorComponent::link(&self.runtime, &component).map_err(unusable)
         });
         loading.await.cloned()
@@ -214,7 +215,7 @@ impl Reflections {
     pub async fn reflectors(&self) -> Result<Vec<ReflectorSummary>, Refusal> {
         self.refresh().await;
         let selected = self.0.settings.reflector();
-        let bytes = bundled_component(catalogue::REFLECTOR).map(|component| component.bytes);
+        let bytes = bundled_component(catalogue::REFLECTOR).await.map(|component| component.bytes);
         let mut found = vec![ReflectorSummary {
             name: None,
             hash: bytes.as_ref().ok().map(|bytes| ContentHash::of(bytes)),

@@ -2,9 +2,9 @@
 //! need a different fix by the author.
 
 use wasmparser::types::Types;
-use wasmparser::{Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
 
-use super::imports;
+use super::{corrupt, imports};
 use crate::load_error::{LoadError, told};
 
 /// The proposals that a component may use: those that the Component Model's own toolchains emit. The engine is
@@ -52,6 +52,22 @@ pub(super) fn validate(bytes: &[u8]) -> Result<Types, LoadError> {
         }
         None => LoadError::Corrupt { offset, message },
     })
+}
+
+/// The types of a component, without validating the bodies of its functions.
+///
+/// # Errors
+/// If it is not a valid component apart from the bodies of its functions.
+pub(super) fn types(bytes: &[u8]) -> Result<Types, LoadError> {
+    let mut validator = Validator::new_with_features(allowed());
+    let mut types = None;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let valid = payload.and_then(|payload| validator.payload(&payload)).map_err(|error| corrupt(&error))?;
+        if let ValidPayload::End(found) = valid {
+            types = Some(found);
+        }
+    }
+    types.ok_or(LoadError::Empty)
 }
 
 /// The first import or export of an unsupported WASI: such a component also uses proposals that come with that WASI,

@@ -229,3 +229,22 @@ fn interfaces_within_an_imported_one_are_counted_too() {
     with(one).unwrap();
     assert!(with(&format!("{one}{two}")).unwrap_err().to_string().contains("more than 10000 functions and types"));
 }
+
+#[test]
+fn function_bodies_of_bundled_components_are_left_to_the_compiler() {
+    let component = |body: &str| {
+        let text =
+            format!(r#"(component (core module (func (result i32) {body})) (import "wasi:io/poll@0.2.0" (instance)))"#);
+        wat::parse_str(&text).unwrap()
+    };
+    let valid = component("i32.const 1");
+    assert_eq!(inspect_bundled(&valid, 1_000).unwrap(), inspect(&valid, 1_000).unwrap());
+    let invalid = component("");
+    assert!(inspect(&invalid, 1_000).is_err());
+    inspect_bundled(&invalid, 1_000).unwrap();
+    let runtime = crate::Runtime::new(crate::EngineConfig::default()).unwrap();
+    let compiled = crate::compile::compile_bundled(&runtime, &invalid);
+    assert!(matches!(compiled, Err(LoadError::NotCompiled { .. })));
+    // The rest is read in either case.
+    assert!(inspect_bundled(&valid[..valid.len() - 1], 1_000).is_err());
+}

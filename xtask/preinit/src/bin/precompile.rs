@@ -1,6 +1,7 @@
 //! Compiles the bundled components for the program that they become part of: `precompile DIRECTORY` writes `NAME.code`
-//! beside each `NAME.wasm`, for the processor of this machine. A file appears whole or not at all. With `--pin`, their hashes
-//! are written to `NAME.pin`: files that stay outside of the program are known to it by these.
+//! beside each `NAME.wasm`, for the processor of this machine, and the component itself, packed, as `NAME.packed`. A file appears
+//! whole or not at all. With `--pin`, the hashes are written to `NAME.pin` in place of the packed component: files that stay
+//! outside of the program are known to it by these.
 
 use std::path::Path;
 
@@ -31,17 +32,17 @@ fn main() -> Result<()> {
 /// Level 19 takes half a minute for the shell, and saves a tenth; unpacking takes the same time at all levels.
 const LEVEL: i32 = 9;
 
-/// Writes the code, packed, behind the hash of its component, by which the program recognises it.
+/// Writes the code and the component, packed, each behind the hash of the component, by which the program recognises it.
 fn compile(engine: &Engine, component: &Path, is_pinned: bool) -> Result<()> {
     let bytes = std::fs::read(component)?;
     let hash = ContentHash::of(&bytes);
-    let code = zstd::encode_all(engine.precompile_component(&bytes)?.as_slice(), LEVEL)?;
-    let code = [hash.as_bytes().as_slice(), &code].concat();
+    let packed = |content: &[u8]| anyhow::Ok([hash.as_bytes().as_slice(), &zstd::encode_all(content, LEVEL)?].concat());
+    let code = packed(&engine.precompile_component(&bytes)?)?;
     write(component, "code", &code)?;
-    if is_pinned {
-        write(component, "pin", format!("{} {}\n", hash.hex(), ContentHash::of(&code).hex()).as_bytes())?;
+    match is_pinned {
+        true => write(component, "pin", format!("{} {}\n", hash.hex(), ContentHash::of(&code).hex()).as_bytes()),
+        false => write(component, "packed", &packed(&bytes)?),
     }
-    Ok(())
 }
 
 fn write(component: &Path, extension: &str, content: &[u8]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use base::{AgentName, Timestamp};
+use base::{AgentName, ContentHash, Timestamp};
 use receipts::{
     Energy, Issuer, Receipt, ReceiptArtifact, ReceiptComponent, SigningKey, Skill, Task, Tokens, VERSION,
     directory_hash,
@@ -42,7 +42,7 @@ impl Place {
     fn signed(&self, key: &SigningKey) -> SignedReceipt {
         let hash = |text: &str| ContentHash::of(text.as_bytes());
         let component = |hash, tool: &str| ReceiptComponent { hash, tools: vec![tool.to_owned()] };
-        let files = bundled::component("files").unwrap();
+        let files = toolbox::unpack(bundled::component("files").unwrap()).unwrap();
         let receipt = Receipt {
             version: VERSION,
             run_id: RunId::parse("run_1").unwrap(),
@@ -59,7 +59,7 @@ impl Place {
             error: None,
             artifacts: vec![ReceiptArtifact { path: "a.txt".into(), bytes: 5, hash: hash("61.5\n") }],
             skill: Some(Skill { name: "sums".into(), hash: directory_hash(&self.at("skill")).unwrap() }),
-            components: vec![component(hash("component"), "add"), component(ContentHash::of(files), "read")],
+            components: vec![component(hash("component"), "add"), component(ContentHash::of(&files), "read")],
             approvals: vec![],
             answers: vec![],
             hosts: vec![],
