@@ -130,7 +130,7 @@ pub(crate) fn create(dir: &Path, fill: impl Fn(&Path) -> Result<(), StoreError>)
 }
 
 /// A new state in memory, on systems that have such a directory: the engine syncs hundreds of times while it makes one, and a disk
-/// takes up to milliseconds for each. Of what is on the disk everything is synced once, after it was copied there.
+/// takes up to milliseconds for each. The copy on the disk is synced once, when all of it is there.
 fn filled_in_memory(fill: impl Fn(&Path) -> Result<(), StoreError>) -> Option<TempDir> {
     let owner_only = Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().prefix("motor-state-").permissions(owner_only).tempdir_in(MEMORY).ok()?;
