@@ -7,10 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::io;
+use std::io::{self, Read as _, Seek as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use tempfile::TempDir;
 
 use crate::{Links, StoreError, first_special, journal, manifest, read_regular};
@@ -138,7 +140,7 @@ fn filled_in_memory(fill: impl Fn(&Path) -> Result<(), StoreError>) -> Option<Te
     Some(directory)
 }
 
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let copy = to.join(entry.file_name());
@@ -146,10 +148,28 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
             fs::create_dir(&copy)?;
             copy_tree(&entry.path(), &copy)?;
         } else {
-            fs::copy(entry.path(), &copy)?;
+            copy_file(&entry.path(), &copy)?;
         }
     }
     Ok(())
+}
+
+/// Copies a file without its holes: the engine reserves 64 MiB for a journal, and `fs::copy` would write them.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let (mut from, mut to) = (File::open(from)?, File::create_new(to)?);
+    let mut at = 0;
+    loop {
+        at = match seek(&from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => return to.set_len(from.metadata()?.len()),
+            Err(error) => return Err(error.into()),
+        };
+        let hole = seek(&from, SeekFrom::Hole(at))?;
+        from.seek(io::SeekFrom::Start(at))?;
+        to.seek(io::SeekFrom::Start(at))?;
+        io::copy(&mut from.by_ref().take(hole.saturating_sub(at)), &mut to)?;
+        at = hole;
+    }
 }
 
 /// Adds tables to a state: `add` does so, and returns after creating all of them. The engine creates a table file by

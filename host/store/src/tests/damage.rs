@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -390,4 +391,26 @@ fn an_interrupted_creation_is_begun_again() {
     let store = Store::open(&dir).unwrap();
     assert_eq!(store.get::<u64>(Table::Runs, "a").unwrap(), None);
     assert!(!staging.exists());
+}
+
+#[test]
+fn a_copied_directory_has_the_same_bytes_and_the_same_holes() {
+    const LENGTH: u64 = 64 << 20;
+    let home = tempfile::tempdir().unwrap();
+    let (from, to) = (home.path().join("from"), home.path().join("to"));
+    fs::create_dir_all(from.join("keyspaces/0")).unwrap();
+    fs::create_dir(&to).unwrap();
+    fs::write(from.join("keyspaces/0/current"), "7").unwrap();
+    fs::write(from.join("version"), "").unwrap();
+    let journal = fs::File::create(from.join("0.jnl")).unwrap();
+    for (bytes, at) in [("begin", 0), ("middle", LENGTH / 2), ("end", LENGTH - 1_000)] {
+        journal.write_all_at(bytes.as_bytes(), at).unwrap();
+    }
+    journal.set_len(LENGTH).unwrap();
+    crate::layout::copy_tree(&from, &to).unwrap();
+    for name in ["keyspaces/0/current", "version", "0.jnl"] {
+        assert!(fs::read(from.join(name)).unwrap() == fs::read(to.join(name)).unwrap(), "{name}");
+    }
+    let blocks = |dir: &Path| fs::metadata(dir.join("0.jnl")).unwrap().blocks();
+    assert!(blocks(&to) <= blocks(&from), "{} {}", blocks(&to), blocks(&from));
 }
