@@ -7,7 +7,7 @@ use memchr::memmem;
 use tests::binary::program_file;
 
 /// Bytes of the file that are loaded, of the program as it is tested.
-const MAX_LOADED_BYTES: u64 = 146_000_000;
+const MAX_LOADED_BYTES: u64 = 140_000_000;
 /// Bytes of the bundled components and of their code.
 const MAX_BUNDLED_BYTES: usize = 22_000_000;
 
