@@ -10,6 +10,7 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read as _, Seek as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -18,7 +19,11 @@ use tempfile::TempDir;
 use crate::{Links, StoreError, first_special, journal, manifest, read_regular};
 
 /// A directory in memory, where there is one.
-const MEMORY: &str = "/dev/shm";
+pub(crate) const MEMORY: &str = "/dev/shm";
+/// The beginning of the names of new states there.
+pub(crate) const IN_MEMORY: &str = "motor-state-";
+/// The age at which a state there is one of a killed process: a living one has finished it within seconds.
+pub(crate) const MAX_AGE_IN_MEMORY: Duration = Duration::from_secs(60 * 60);
 /// Size limit of the note of tables, which has a few digits for each.
 const MAX_NOTE_BYTES: u64 = 4 << 10;
 
@@ -135,9 +140,23 @@ pub(crate) fn create(dir: &Path, fill: impl Fn(&Path) -> Result<(), StoreError>)
 /// takes up to milliseconds for each. The copy on the disk is synced once, when all of it is there.
 fn filled_in_memory(fill: impl Fn(&Path) -> Result<(), StoreError>) -> Option<TempDir> {
     let owner_only = Permissions::from_mode(0o700);
-    let directory = tempfile::Builder::new().prefix("motor-state-").permissions(owner_only).tempdir_in(MEMORY).ok()?;
+    let directory = tempfile::Builder::new().prefix(IN_MEMORY).permissions(owner_only).tempdir_in(MEMORY).ok()?;
+    // The time by the clock that stamps files.
+    remove_leftovers(directory.path().metadata().and_then(|made| made.modified()).ok()?);
     fill(directory.path()).ok()?;
     Some(directory)
+}
+
+/// Removes the states in memory of processes that were killed while they made them.
+pub(crate) fn remove_leftovers(now: SystemTime) {
+    for entry in fs::read_dir(MEMORY).into_iter().flatten().flatten() {
+        let age =
+            entry.metadata().and_then(|found| found.modified()).ok().and_then(|time| now.duration_since(time).ok());
+        let is_state = entry.file_name().as_encoded_bytes().starts_with(IN_MEMORY.as_bytes());
+        if is_state && age.is_some_and(|age| age > MAX_AGE_IN_MEMORY) {
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
 }
 
 pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use base::Random;
 
+use crate::layout;
 use crate::loss::Loss;
 use crate::{Batch, Scan, Store, StoreError, Table};
 
@@ -407,10 +408,25 @@ fn a_copied_directory_has_the_same_bytes_and_the_same_holes() {
         journal.write_all_at(bytes.as_bytes(), at).unwrap();
     }
     journal.set_len(LENGTH).unwrap();
-    crate::layout::copy_tree(&from, &to).unwrap();
+    layout::copy_tree(&from, &to).unwrap();
     for name in ["keyspaces/0/current", "version", "0.jnl"] {
         assert!(fs::read(from.join(name)).unwrap() == fs::read(to.join(name)).unwrap(), "{name}");
     }
     let blocks = |dir: &Path| fs::metadata(dir.join("0.jnl")).unwrap().blocks();
     assert!(blocks(&to) <= blocks(&from), "{} {}", blocks(&to), blocks(&from));
+}
+
+#[test]
+fn states_in_memory_of_killed_processes_are_removed_and_those_of_others_stay() {
+    let make = || tempfile::Builder::new().prefix(layout::IN_MEMORY).tempdir_in(layout::MEMORY).ok();
+    let (Some(killed), Some(living)) = (make(), make()) else { return println!("not tried, no `{}`", layout::MEMORY) };
+    fs::write(killed.path().join("version"), "").unwrap();
+    let now = fs::metadata(living.path()).unwrap().modified().unwrap();
+    let made = |directory: &Path, age| {
+        fs::File::open(directory).unwrap().set_times(fs::FileTimes::new().set_modified(now - age)).unwrap();
+    };
+    made(killed.path(), layout::MAX_AGE_IN_MEMORY + Duration::from_secs(60));
+    made(living.path(), layout::MAX_AGE_IN_MEMORY - Duration::from_secs(60));
+    layout::remove_leftovers(now);
+    assert!(!killed.path().exists() && living.path().exists());
 }
