@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use agent::config::LoadedConfig;
 use agent::{ActRequest, Caller, Home, Host, HostOptions};
-use base::{Clock as _, Random, SystemClock, TestClock};
+use base::{Clock as _, Random, RefusalCode, SystemClock, TestClock};
 use interfaces::http::Lifetime;
 use interfaces::http::listen::Server;
 use motor::RunStatus;
 use serde_json::{Value, json};
-use tests::block_on;
+use tests::{Patience, block_on};
 
 use super::{notes_prices, status, wait_for_signals};
 use crate::chat::world::World;
@@ -39,16 +39,25 @@ impl Hosted {
                 ("OPENAI_BASE_URL", &url),
                 ("MOTOR_KEYRING", "off"),
             ]);
-            let options = HostOptions {
+            let options = || HostOptions {
                 config: LoadedConfig::load(&home, None, &env, &[]).unwrap(),
                 home: home.clone(),
-                env,
+                env: env.clone(),
                 vault_variables: BTreeMap::new(),
                 compile_worker: None,
                 clock: clock.clone(),
                 random: Arc::new(Random::from_system()),
             };
-            let host = Host::open(options).await.unwrap();
+            // A process that another test is starting has the lock of a closed host until it is its program.
+            let mut patience = Patience::default();
+            let host = loop {
+                match Host::open(options()).await {
+                    Err(refusal) if refusal.code == RefusalCode::HomeInUse && patience.lasts() => {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                    opened => break opened.unwrap(),
+                }
+            };
             let server = Server::start(host.clone(), &home, Lifetime::Stays).unwrap();
             Self { host, server, clock }
         })
