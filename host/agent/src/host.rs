@@ -15,6 +15,7 @@ use ledger::{ForgottenPeer, Ledger, LedgerParts, PeerId};
 use motor::{LiveEvent, Motor, MotorParts};
 use network::Gate;
 use parking_lot::{Mutex, RwLock};
+use runtime::Language;
 use signals::SignalBus;
 use skills::{Library, LibraryParts};
 use store::{HomeLock, Links, Scan, Store, StoreError, Table, open_regular};
@@ -39,7 +40,7 @@ use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
 use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing, mind};
 use tokio_util::sync::DropGuard;
-use toolbox::SandboxPool;
+use toolbox::{CompileTurn, SandboxPool};
 
 /// The time for pending answers when the host ends because its storage failed.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
@@ -122,32 +123,37 @@ impl Host {
     /// # Errors
     /// If another process owns the home, or its state cannot be used.
     pub async fn open(options: HostOptions) -> Result<Self, Refusal> {
-        let host = Self::assemble(options, true).await?;
+        let host = Self::assemble(options, true, None).await?;
         host.resume().await?;
         Ok(host)
     }
 
     /// Takes the home and opens its state without resuming runs: for a short-lived host, which would only interrupt
-    /// them again.
+    /// them again. If it is opened for a program, the engine of its language is loaded meanwhile.
     ///
     /// # Errors
     /// If another process owns the home, or its state cannot be used.
-    pub async fn open_idle(options: HostOptions) -> Result<Self, Refusal> {
-        Self::assemble(options, false).await
+    pub async fn open_idle(options: HostOptions, program: Option<Language>) -> Result<Self, Refusal> {
+        Self::assemble(options, false, program).await
     }
 
     /// `stays`: skills are watched, because the host lives long enough to see them change.
-    async fn assemble(options: HostOptions, stays: bool) -> Result<Self, Refusal> {
+    async fn assemble(options: HostOptions, stays: bool, program: Option<Language>) -> Result<Self, Refusal> {
         options.home.create()?;
         let lock = HomeLock::acquire(options.home.path())?;
         check_new_state(&options.home)?;
+        let engine = engine(&options.config.config, Some(options.home.cache()), options.compile_worker.clone())?;
+        let sandboxes = Arc::new(SandboxPool::new(engine, vec![options.home.engines()]));
+        if let Some(language) = program {
+            let sandboxes = sandboxes.clone();
+            // A failure is the program's to report: it loads the engine again.
+            tokio::spawn(async move { sandboxes.code(language, false, CompileTurn::ONLY).await.map(drop).ok() });
+        }
         let store = Store::open(&options.home.state())?;
         let vault = open_vault(&options, &store);
-        let HostOptions { home, config: loaded, env, compile_worker, clock, random, .. } = options;
+        let HostOptions { home, config: loaded, env, clock, random, .. } = options;
         let config = loaded.config.clone();
         let in_force = Arc::new(RwLock::new(Arc::new(config.clone())));
-        let sandboxes =
-            Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?, vec![home.engines()]));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
         let ledger = Ledger::open(LedgerParts { store: store.clone(), clock: clock.clone(), random: random.clone() });

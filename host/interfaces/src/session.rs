@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::config::{ConfigFault, LoadedConfig};
-use agent::{Env, Home, Host, HostOptions};
+use agent::{Env, Home, Host, HostOptions, Language};
 use base::{Random, Refusal, RefusalCode, SystemClock};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -53,6 +53,8 @@ pub struct HostTarget {
     pub compile_worker: Option<PathBuf>,
     /// Where slow work is reported.
     pub output: Output,
+    /// The language of the program that a host is wanted for, if it is one.
+    pub program: Option<Language>,
 }
 
 impl HostTarget {
@@ -80,7 +82,7 @@ impl HostTarget {
         let options = self.options()?;
         let host = match lifetime {
             Lifetime::Stays => Host::open(options).await?,
-            Lifetime::Command => Host::open_idle(options).await?,
+            Lifetime::Command => Host::open_idle(options, self.program).await?,
         };
         Server::start(host, &self.home, lifetime)
     }
@@ -452,6 +454,7 @@ mod tests {
             vault_variables: std::collections::BTreeMap::new(),
             compile_worker: None,
             output: Output::of_process(false, ColorChoice::Never, &|_| None),
+            program: None,
         }
     }
 

@@ -30,7 +30,7 @@ async fn open(mind: &Mind) -> Host {
         clock: Arc::new(SystemClock::default()),
         random: Arc::new(Random::seeded(7)),
     };
-    Host::open_idle(options).await.unwrap()
+    Host::open_idle(options, None).await.unwrap()
 }
 
 fn peer(id: &str) -> PeerId {

@@ -42,7 +42,7 @@ impl Fixture {
             clock: clock.clone(),
             random: Arc::new(Random::seeded(7)),
         };
-        Self { host: Host::open_idle(options).await.unwrap(), _directory: directory, clock }
+        Self { host: Host::open_idle(options, None).await.unwrap(), _directory: directory, clock }
     }
 
     fn pruner(&self, config: RetentionConfig) -> Pruner {

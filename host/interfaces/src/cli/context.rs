@@ -47,12 +47,18 @@ impl Context {
             vault_variables: agent::env::vault_variables_of_process(),
             compile_worker: compile_worker(),
             output: self.output.clone(),
+            program: None,
         })
     }
 
     /// Runs work on a host, and closes the host afterwards if it is this process's own. Ctrl-C ends the work.
     pub(super) async fn with_host(&self, work: impl AsyncFnOnce(&mut Session) -> Done) -> Done {
-        let mut session = Session::open(self.place()?).await?;
+        self.with_host_at(self.place()?, work).await
+    }
+
+    /// The same, on the host of this place.
+    pub(super) async fn with_host_at(&self, place: HostTarget, work: impl AsyncFnOnce(&mut Session) -> Done) -> Done {
+        let mut session = Session::open(place).await?;
         let done = tokio::select! {
             done = work(&mut session) => done,
             _ = self.wishes.next() => Ok(CommandExit::Interrupted),

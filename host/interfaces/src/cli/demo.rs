@@ -41,6 +41,7 @@ pub(super) async fn run(context: &Context) -> Done {
         vault_variables: std::collections::BTreeMap::new(),
         compile_worker: compile_worker(),
         output: context.output.clone(),
+        program: None,
     };
     let request = ActRequest {
         task: TASK.to_owned(),

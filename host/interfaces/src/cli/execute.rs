@@ -12,6 +12,7 @@ use crate::client::Call;
 use crate::duration;
 use crate::exit::CommandExit;
 use crate::output::text;
+use crate::session::HostTarget;
 
 /// Arguments of `motor execute`.
 #[derive(Debug, Args)]
@@ -86,8 +87,11 @@ pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
         agent: context.agent(),
         seed: arguments.seed,
     };
+    // Another engine runs the programs that reach the network.
+    let program = matches!(request.tier, Tier::Isolated).then_some(request.language);
+    let place = HostTarget { program, ..context.place()? };
     context
-        .with_host(async |session| {
+        .with_host_at(place, async |session| {
             let call = consent::signed(Call::post("/v1/executions", &request)?, context);
             // A program that reaches the network may have written there.
             let reply: ExecuteReply = match request.tier {
