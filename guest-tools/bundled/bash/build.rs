@@ -4,6 +4,8 @@
 const STACK_BYTES: usize = 4 << 20;
 
 fn main() {
-    println!("cargo::rustc-link-arg-cdylib=-zstack-size={STACK_BYTES}");
     println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "wasm") {
+        println!("cargo::rustc-link-arg-cdylib=-zstack-size={STACK_BYTES}");
+    }
 }
