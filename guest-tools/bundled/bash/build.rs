@@ -1,7 +1,7 @@
 //! Gives the shell a stack that its deepest scripts do not fill: they end with a limit of the interpreter or of the host.
 
-/// Bytes of the stack in the component's memory, of which only touched pages cost anything. The default is 1 MiB.
-const STACK_BYTES: usize = 4 << 20;
+/// Bytes of the stack in the component's memory. The default is 1 MiB.
+const STACK_BYTES: usize = 2 << 20;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

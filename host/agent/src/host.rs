@@ -129,7 +129,7 @@ impl Host {
     }
 
     /// Takes the home and opens its state without resuming runs: for a short-lived host, which would only interrupt
-    /// them again. If it is opened for a program, the engine of its language is loaded meanwhile.
+    /// them again. Loads the engine of `program`'s language, if there is one, while the state is opened.
     ///
     /// # Errors
     /// If another process owns the home, or its state cannot be used.
@@ -146,7 +146,7 @@ impl Host {
         let sandboxes = Arc::new(SandboxPool::new(engine, vec![options.home.engines()]));
         if let Some(language) = program {
             let sandboxes = sandboxes.clone();
-            // A failure is the program's to report: it loads the engine again.
+            // `Programs::execute` repeats a failed load, and reports why it failed.
             tokio::spawn(async move { sandboxes.code(language, false, CompileTurn::ONLY).await.map(drop).ok() });
         }
         let store = Store::open(&options.home.state())?;

@@ -53,7 +53,7 @@ pub struct HostTarget {
     pub compile_worker: Option<PathBuf>,
     /// Where slow work is reported.
     pub output: Output,
-    /// The language of the program that a host is wanted for, if it is one.
+    /// The language of the isolated program that this command executes, if it does.
     pub program: Option<Language>,
 }
 

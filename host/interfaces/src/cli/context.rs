@@ -56,7 +56,7 @@ impl Context {
         self.with_host_at(self.place()?, work).await
     }
 
-    /// The same, on the host of this place.
+    /// As [`Self::with_host`], with this target.
     pub(super) async fn with_host_at(&self, place: HostTarget, work: impl AsyncFnOnce(&mut Session) -> Done) -> Done {
         let mut session = Session::open(place).await?;
         let done = tokio::select! {
