@@ -84,7 +84,7 @@ limits! {
     http_header_bytes: 64 << 10,
 }
 
-/// The least memory of a call that the bundled tools run with: the shell begins with 2.3 MiB.
+/// The least memory of a call that the bundled tools run with: the shell begins with 3.4 MiB.
 const MIN_MEMORY_BYTES: u64 = 4 << 20;
 
 impl Limits {
