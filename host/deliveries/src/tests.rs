@@ -405,7 +405,7 @@ fn pauses_grow_to_the_longest_and_half_of_each_is_chance() {
     assert_eq!(retries(Some(2)).pauses(1).count(), 2);
 }
 
-/// `cargo test -p agent -- --ignored --nocapture waiting_speed`
+/// `cargo test -p deliveries -- --ignored --nocapture waiting_speed`
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn waiting_speed() {

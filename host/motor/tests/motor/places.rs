@@ -42,13 +42,14 @@ async fn refused(home: &Home) -> String {
 async fn an_agent_has_as_many_runs_as_its_places() {
     let home = Home::new(vec![Turn::Hang]);
     with_places(&home, 2, true);
-    let (first, second) = (home.start(request()).await, home.start(request()).await);
+    let mut runs = [home.start(request()).await, home.start(request()).await];
     let reason = refused(&home).await;
     // Runs of one millisecond are in the order of their ids, which is not the order of their starts.
-    let (oldest, newest) = (first.clone().min(second.clone()), first.clone().max(second.clone()));
+    runs.sort();
+    let [oldest, newest] = runs;
     assert!(reason.contains(&format!("{oldest}, {newest}")), "{reason}");
     // Both end at the same time, and both places are free.
-    let (one, other) = tokio::join!(home.motor.cancel(&first), home.motor.cancel(&second));
+    let (one, other) = tokio::join!(home.motor.cancel(&oldest), home.motor.cancel(&newest));
     assert!(one.is_ok() && other.is_ok());
     assert!(home.motor.unfinished(&AgentName::default()).unwrap().is_empty());
     home.start(request()).await;
